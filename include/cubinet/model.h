@@ -1,0 +1,59 @@
+/*
+ * From a Hugging Face config.json, or a manifest of shapes, to the linear layers that need FP8 kernels.
+ */
+#ifndef CUBINET_MODEL_H
+#define CUBINET_MODEL_H
+
+#include <cubinet/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One kind of layer after sharding; strings live as long as the model. */
+struct cbn_model_shape {
+    uint32_t size;
+    uint32_t fp8;       /* 1: block FP8, a kernel is needed */
+    const char *op;     /* "fp8_gemm", "fp8_einsum", "fp8_grouped_gemm" */
+    const char *layer;  /* "self_attn.o_proj" */
+    int64_t n, k;       /* of one group, after sharding */
+    int64_t groups;     /* 1, or groups of an einsum, or experts, after sharding */
+    const char *reason; /* why not fp8 (not quantised, a block is cut), else "" */
+};
+
+struct cbn_model;
+
+struct cbn_model_options {
+    uint32_t size;
+    uint32_t reserved;
+    int64_t tp; /* tensor-parallel ranks; 0: 1 */
+    int64_t ep; /* expert-parallel ranks; 0: experts are sharded by tp */
+};
+
+#define CBN_MODEL_OPTIONS_INIT {sizeof(struct cbn_model_options), 0, 0, 0}
+
+/*
+ * Reads config.json (at most 16 MiB, depth 64). Errors name the field: INVALID (malformed, a field missing or of the
+ * wrong type, tp that does not divide what it shards), UNSUPPORTED (an architecture without formulas, a config that
+ * is not block FP8), IO, LIMIT. Formulas: the linear layers of the public model definitions.
+ * thread: any; blocks: disk; capture: no
+ */
+CBN_EXPORT int32_t cbn_model_load(const char *path, const struct cbn_model_options *options, struct cbn_model **ret_model,
+                                  struct cbn_error *err);
+
+/*
+ * Reads a manifest: {"schema": "cubinet.manifest/1", "shapes": [{"op", "layer", "n", "k", "groups"}]}; what
+ * `cubinet --json shapes` prints is one too. thread: any; blocks: disk; capture: no
+ */
+CBN_EXPORT int32_t cbn_manifest_load(const char *path, struct cbn_model **ret_model, struct cbn_error *err);
+
+CBN_EXPORT uint32_t cbn_model_shape_count(const struct cbn_model *model);
+CBN_EXPORT const struct cbn_model_shape *cbn_model_shape_get(const struct cbn_model *model, uint32_t index);
+CBN_EXPORT const char *cbn_model_name(const struct cbn_model *model); /* "DeepseekV3ForCausalLM" */
+CBN_EXPORT void cbn_model_destroy(struct cbn_model *model);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

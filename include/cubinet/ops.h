@@ -1,0 +1,166 @@
+/*
+ * Operations on device memory: block-scaled FP8 quantisation and GEMM, as one-shot calls and as plans.
+ *
+ * Streams are CUstream (NULL and the per-thread default are accepted), device pointers are CUdeviceptr. Calls are
+ * asynchronous on their stream. M == 0, T == 0 or N == 0 is success: nothing is launched and no other argument is
+ * looked at beyond the struct's size.
+ *
+ * Statuses of every operation: OK; INVALID (an argument, named); UNSUPPORTED (no candidate takes it; the message
+ * holds each candidate's refusing guard); NOT_LOADED (the kernel is not loaded and the stream is capturing: the
+ * capture stays valid); MISS; NO_DRIVER; NO_COMPILER; COMPILE_FAILED; CUDA.
+ */
+#ifndef CUBINET_OPS_H
+#define CUBINET_OPS_H
+
+#include <cubinet/runtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* flags of the argument structs */
+#define CBN_OP_NO_PDL 1u         /* launch without programmatic stream serialisation */
+#define CBN_OP_PROPAGATE 2u      /* non-finite elements become NaN codes (default: NaN -> 0, +-inf -> +-448) */
+#define CBN_OP_POW2 4u           /* fp32 activation scales rounded up to a power of two (UE8M0 rule) */
+#define CBN_OP_STRICT_ROUTE 8u   /* a fallback candidate is UNSUPPORTED */
+#define CBN_OP_WEIGHTS_STATIC 16u /* plans only: no kernel in flight writes the weights or their scales */
+
+/*
+ * fp8_quantize: x to e4m3 codes and one scale per 128 consecutive elements of the last dimension.
+ *
+ * Per group: a = max(1e-10, max |x| over the finite elements); s = RN(a * RN(1/448)); code = e4m3(clamp(RN(x * r),
+ * -448, 448)), r = RN(448/a), all in fp32, to nearest even. Powers of two and packed scales: s is rounded up to 2^e
+ * first and r = 2^-e exactly. Source: block-scaled FP8 as in DeepSeek-V3; UE8M0 of the OCP microscaling format.
+ *
+ * x       [T,K] or [T,G,D]; BF16, FP16 or FP32; last stride 1, other strides positive.
+ * codes   E4M3; [T,K] with row stride >= K, or [T,G,D] contiguous.
+ * scales  logical [T,S] or [T,G,S] (fp32), [T,W] or [T,G,W] (int32), S = ceil(K/128), W = ceil(S/4), stored as
+ *         scale_layout says. Pad bytes of the last packed word are zeroed, pad rows are not written.
+ */
+struct cbn_fp8_quantize_args {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t scale_layout; /* enum cbn_scale_layout; rank 3 takes ROW ([G,T,S]), COL4 ([G,S,ceil4(T)]), PACKED_COL */
+    uint32_t max_sms;      /* 0: all */
+    uint32_t miss_policy;  /* enum cbn_miss_policy */
+    uint32_t reserved;
+    struct cbn_tensor x;
+    struct cbn_tensor codes;
+    struct cbn_tensor scales;
+    uint64_t m_valid; /* device int32: rows t >= *m_valid are neither read nor written; 0: all rows are valid */
+};
+
+#define CBN_FP8_QUANTIZE_ARGS_INIT {.size = sizeof(struct cbn_fp8_quantize_args)}
+
+/* thread: any; blocks: never once the kernel is loaded, else disk or compile; capture: ok once loaded */
+CBN_EXPORT int32_t cbn_fp8_quantize(struct cbn_runtime *runtime, const struct cbn_fp8_quantize_args *args, void *stream,
+                                    struct cbn_error *err);
+
+/*
+ * fp8_gemm: D[M,N] = A[M,K] . W[N,K]^T (+ bias[N]), promoted to fp32 every 128 of K:
+ * D[m,n] = round(sum over g of sa[m,g] * sw[n,g] * (sum over k in group g of a[m,k] * w[n,k]) + bias[n]).
+ *
+ * a        [M,K]: BF16, FP16, FP32 (quantised inside, bit-equal to fp8_quantize) or E4M3 with a_scale.
+ * a_scale  logical [M,S] or packed [M,W], as a_scale_layout says; absent unless a is E4M3.
+ * w        E4M3 [N,K], row stride >= K.
+ * w_scale  fp32 [R,S] or packed int32 [R,W], R = ceil(N/128) (GRAN_BLOCK) or N (GRAN_ROW); positive strides.
+ * d        [M,N], BF16, FP16 or FP32, row stride >= N; must not overlap an input.
+ * bias     [N], dtype of d or FP32; optional.
+ * K == 0 gives D = bias or zeros. FP16 results beyond 65504 become infinity.
+ */
+struct cbn_fp8_gemm_args {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t a_scale_layout; /* enum cbn_scale_layout */
+    uint32_t w_scale_gran;   /* enum cbn_scale_gran; 0: BLOCK */
+    uint32_t max_sms;
+    uint32_t miss_policy;
+    struct cbn_tensor a;
+    struct cbn_tensor a_scale;
+    struct cbn_tensor w;
+    struct cbn_tensor w_scale;
+    struct cbn_tensor d;
+    struct cbn_tensor bias;
+    uint64_t m_valid;         /* device int32: rows m >= *m_valid are neither read nor written; 0: all rows */
+    uint64_t workspace;       /* device memory, 256-byte aligned, one per stream; contents need no initialisation */
+    uint64_t workspace_bytes; /* at least what cbn_fp8_gemm_workspace_bytes says */
+};
+
+#define CBN_FP8_GEMM_ARGS_INIT {.size = sizeof(struct cbn_fp8_gemm_args)}
+
+/* thread: any; blocks: never once the kernel is loaded, else disk or compile; capture: ok once loaded */
+CBN_EXPORT int32_t cbn_fp8_gemm(struct cbn_runtime *runtime, const struct cbn_fp8_gemm_args *args, void *stream,
+                                struct cbn_error *err);
+
+/*
+ * Device memory that cbn_fp8_gemm needs for these arguments; 0 when none. Only extents, dtypes and flags are read.
+ * thread: any; blocks: never; capture: ok
+ */
+CBN_EXPORT int32_t cbn_fp8_gemm_workspace_bytes(struct cbn_runtime *runtime, const struct cbn_fp8_gemm_args *args,
+                                                uint64_t *ret_bytes, struct cbn_error *err);
+
+struct cbn_plan;
+
+/* What a plan binds once. Only w, w_scale, bias, dtypes and options are read; the weights must outlive the plan. */
+struct cbn_fp8_gemm_plan_options {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t in;              /* enum cbn_dtype of a */
+    uint32_t out;             /* enum cbn_dtype of d */
+    uint32_t a_scale_layout;  /* for E4M3 input */
+    uint32_t w_scale_gran;
+    uint32_t max_sms;
+    uint32_t miss_policy;
+    int64_t max_m;            /* every specialisation for M in [0, max_m] is loaded by create; 0: none, runs load */
+    struct cbn_tensor w;
+    struct cbn_tensor w_scale;
+    struct cbn_tensor bias;
+};
+
+#define CBN_FP8_GEMM_PLAN_OPTIONS_INIT {.size = sizeof(struct cbn_fp8_gemm_plan_options)}
+
+/*
+ * Binds weights, scales, N, K, dtypes and options, and the calling thread's current context.
+ * thread: any; blocks: disk, compile; capture: no
+ */
+CBN_EXPORT int32_t cbn_fp8_gemm_plan_create(struct cbn_runtime *runtime, const struct cbn_fp8_gemm_plan_options *options,
+                                            struct cbn_plan **ret_plan, struct cbn_error *err);
+
+struct cbn_fp8_gemm_run_args {
+    uint32_t size;
+    uint32_t flags; /* must be 0 */
+    struct cbn_tensor a;
+    struct cbn_tensor a_scale;
+    struct cbn_tensor d;
+    uint64_t m_valid;
+    uint64_t workspace;
+    uint64_t workspace_bytes;
+};
+
+#define CBN_FP8_GEMM_RUN_ARGS_INIT {.size = sizeof(struct cbn_fp8_gemm_run_args)}
+
+/*
+ * Runs a plan on a stream of its context: no lock, system call, allocation or driver query before the launch once
+ * the kernel is loaded. thread: any; blocks: never once loaded; capture: ok once loaded
+ */
+CBN_EXPORT int32_t cbn_fp8_gemm_plan_run(struct cbn_plan *plan, const struct cbn_fp8_gemm_run_args *args, void *stream,
+                                         struct cbn_error *err);
+
+/* Device memory for runs with M up to max_m. thread: any; blocks: never; capture: ok */
+CBN_EXPORT int32_t cbn_fp8_gemm_plan_workspace_bytes(const struct cbn_plan *plan, int64_t max_m, uint64_t *ret_bytes,
+                                                     struct cbn_error *err);
+
+/*
+ * Says that the weights are being written: until settled is 1 again, no kernel of the plan fetches them before its
+ * dependency is resolved. thread: any; blocks: never; capture: ok
+ */
+CBN_EXPORT void cbn_plan_weights_changed(struct cbn_plan *plan, uint32_t settled);
+
+/* No run may be in progress; graphs captured from it stay valid while the runtime lives. NULL is accepted. */
+CBN_EXPORT void cbn_plan_destroy(struct cbn_plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

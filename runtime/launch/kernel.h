@@ -1,0 +1,41 @@
+/*
+ * Loaded kernels: one CUlibrary a process, load state per (kernel, context), launches with attributes on the stack.
+ */
+#ifndef CBN_LAUNCH_KERNEL_H
+#define CBN_LAUNCH_KERNEL_H
+
+#include <cubinet/template.h>
+
+#include "base/buf.h"
+#include "driver/device.h"
+
+struct cbn__kernel;
+
+/*
+ * cuLibraryLoadData and cuLibraryGetKernel under a relaxed capture mode. Takes the cubin's bytes over (*cubin is
+ * emptied on success). INCOMPATIBLE when the driver refuses the image (CUDA_ERROR_NO_BINARY_FOR_GPU, INVALID_IMAGE,
+ * UNSUPPORTED_PTX_VERSION), CUDA otherwise.
+ */
+int32_t cbn__kernel_create(const struct cbn__driver *driver, struct cbn__buf *cubin, const char *symbol,
+                           struct cbn__kernel **ret_kernel, struct cbn_error *err);
+void cbn__kernel_destroy(struct cbn__kernel *kernel);
+
+/* True when the kernel is loaded into that context: wait-free. */
+bool cbn__kernel_ready(const struct cbn__kernel *kernel, uint64_t context_id);
+
+/*
+ * Loads into the current context and raises the device's shared-memory attribute where shared_bytes needs it. Never
+ * called while the calling thread's stream captures. thread: any (one loads, others wait).
+ */
+int32_t cbn__kernel_load(struct cbn__kernel *kernel, uint64_t context_id, int device, uint32_t shared_bytes,
+                         struct cbn_error *err);
+
+/* True when stream is being captured. */
+int32_t cbn__stream_capturing(const struct cbn__driver *driver, void *stream, bool *ret_capturing,
+                              struct cbn_error *err);
+
+/* arguments: the one struct the kernel takes by value. */
+int32_t cbn__kernel_launch(const struct cbn__kernel *kernel, const struct cbn_geometry *geometry, void *arguments,
+                           bool pdl, void *stream, struct cbn_error *err);
+
+#endif

@@ -305,10 +305,10 @@ static void write_log(struct _nvrtcProgram *program, char names[KERNELS_MAX][NAM
 {
     append_string(&program->log, "ptxas info    : 0 bytes gmem\n");
     for (int i = 0; i < count; i++) {
-        char lines[1024];
+        char lines[3 * NAME_BYTES + 512];
         (void)snprintf(lines, sizeof(lines),
-                       "ptxas info    : Compiling entry function '%s' for 'sm_%u'\n"
-                       "ptxas info    : Function properties for %s\n"
+                       "ptxas info    : Compiling entry function '%.127s' for 'sm_%u'\n"
+                       "ptxas info    : Function properties for %.127s\n"
                        "ptxas         .     0 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads\n"
                        "ptxas info    : Used 40 registers, used 1 barriers, 1024 bytes smem\n"
                        "ptxas info    : Compile time = 1.000 ms\n",

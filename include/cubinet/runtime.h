@@ -129,10 +129,11 @@ struct cbn_version {
     uint32_t major, minor, patch;
     uint32_t format;                /* of the cabinet's file */
     uint32_t argument_layout;       /* of the built-in kernels' parameters; in every key */
-    const char *template_digest;    /* 32 hex digits over all embedded template bytes */
+    char template_digest[33];       /* 32 hex digits over all embedded template bytes */
+    char reserved[7];
 };
 
-#define CBN_VERSION_INIT {sizeof(struct cbn_version), 0, 0, 0, 0, 0, NULL}
+#define CBN_VERSION_INIT {sizeof(struct cbn_version), 0, 0, 0, 0, 0, {0}, {0}}
 
 /* thread: any; blocks: never; capture: ok */
 CBN_EXPORT void cbn_version_get(struct cbn_version *ret_version);

@@ -12,6 +12,7 @@
 
 #include <cubinet/cubinet.h>
 
+#include "api/kernel_map.h"
 #include "base/error.h"
 #include "base/notice.h"
 #include "cache/cabinet.h"
@@ -23,8 +24,6 @@
 
 #define CBN__FAMILIES_MAX 32
 #define CBN__DEVICES_MAX 64
-
-struct cbn__kernel_map; /* api/kernel_map.c: (candidate, params, arch) to kernel; wait-free look-up */
 
 struct cbn__device_slot {
     _Atomic int state; /* 0 unknown, 1 facts are valid */
@@ -40,7 +39,9 @@ struct cbn_runtime {
     uint32_t flags;
     uint32_t miss_policy;
     uint32_t build_timeout_ms, lock_timeout_ms, flight_timeout_ms;
+    uint32_t base_count;
     uint64_t max_bytes;
+    char *base_dirs[CBN__BASES_MAX];
     struct cbn__sink sink;
     struct {
         struct cbn__setting cache_dir, bases, nvrtc_path, cuda_path, builder_path, policy, disable, enable;
@@ -87,10 +88,28 @@ int32_t cbn__kernel_obtain(struct cbn_runtime *runtime, const struct cbn__spec *
                            uint32_t shared_bytes, uint32_t miss_policy, bool has_stream, void *stream,
                            struct cbn__kernel **ret_kernel, struct cbn_error *err);
 
-/* The disk half of it: verified bytes of the specialisation, from the cabinet or built now and stored. */
-enum cbn__origin { CBN__ORIGIN_CABINET = 1, CBN__ORIGIN_BUILT = 2, CBN__ORIGIN_OTHER = 3 };
-int32_t cbn__cubin_obtain(struct cbn_runtime *runtime, const struct cbn__spec *spec,
-                          const struct cbn__compiler_rule *rule, bool may_build, struct cbn__buf *ret_cubin,
-                          enum cbn__origin *ret_origin, struct cbn__buf *ret_log, struct cbn_error *err);
+/*
+ * The disk half of it, for warm-up: the specialisation is in a layer afterwards. PRESENT, OTHER (another process built
+ * it meanwhile) or COMPILED in *ret_outcome; log is filled on failure.
+ */
+int32_t cbn__disk_obtain(struct cbn_runtime *runtime, const struct cbn__spec *spec, enum cbn_warm_outcome *ret_outcome,
+                         struct cbn__buf *ret_log, struct cbn_error *err);
+
+/* One look-up in the cabinet, counted by its outcome. probe_only: copies nothing. */
+enum cbn__lookup cbn__cabinet_ask(struct cbn_runtime *runtime, struct cbn__blob key_record,
+                                  const struct cbn__compiler_rule *rule, struct cbn__entry *ret_entry);
+
+/* A query's family, facts and route. */
+struct cbn__question {
+    struct cbn__family *family;
+    struct cbn__route route;
+    uint32_t shape_facts;
+    int64_t facts[CBN_FACTS_MAX];
+};
+int32_t cbn__question_resolve(struct cbn_runtime *runtime, const struct cbn_query *query,
+                              struct cbn__question *ret_question, struct cbn_error *err);
+/* Sweep, or every shape when the query has none. */
+int32_t cbn__question_enumerate(const struct cbn__question *question, const struct cbn_query *query, cbn__spec_fn spec,
+                                void *user, struct cbn_error *err);
 
 #endif

@@ -1,0 +1,14 @@
+/*
+ * Settings: what an option, the environment or a default says, resolved once when a runtime is created.
+ */
+#ifndef CBN_API_SETTINGS_H
+#define CBN_API_SETTINGS_H
+
+#include "api/runtime.h"
+
+/* Copies options and environment into the runtime's fields. NO_MEMORY, INVALID, LIMIT. */
+int32_t cbn__settings_resolve(struct cbn_runtime *runtime, const struct cbn_runtime_options *options,
+                              struct cbn_error *err);
+void cbn__settings_done(struct cbn_runtime *runtime);
+
+#endif

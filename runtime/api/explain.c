@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/spec_set.h"
 #include "base/args.h"
 
 int32_t cbn__question_resolve(struct cbn_runtime *runtime, const struct cbn_query *query,
@@ -30,14 +31,6 @@ int32_t cbn__question_resolve(struct cbn_runtime *runtime, const struct cbn_quer
     if (status == CBN_STATUS_OK)
         *ret_question = question;
     return status;
-}
-
-static int32_t take_query(const struct cbn_query *given, struct cbn_query *ret_query, struct cbn_error *err)
-{
-    if (!given)
-        return cbn__error_own(err, CBN_STATUS_INVALID, "query is NULL");
-    *ret_query = (struct cbn_query)CBN_QUERY_INIT;
-    return cbn__args_take(ret_query, sizeof(*ret_query), given, "cbn_query", err);
 }
 
 static bool is_cached(struct cbn_runtime *runtime, const struct cbn__spec *spec)
@@ -88,7 +81,7 @@ int32_t cbn_explain(struct cbn_runtime *runtime, const struct cbn_query *given, 
         return cbn__error_own(err, CBN_STATUS_INVALID, "%s is NULL", runtime ? "ret_explanation" : "runtime");
     struct cbn_query query;
     struct cbn__question question;
-    int32_t status = take_query(given, &query, err);
+    int32_t status = cbn__query_take(given, &query, err);
     if (status == CBN_STATUS_OK)
         status = cbn__question_resolve(runtime, &query, &question, err);
     if (status != CBN_STATUS_OK)
@@ -136,7 +129,7 @@ int32_t cbn_enumerate(struct cbn_runtime *runtime, const struct cbn_query *given
         return cbn__error_own(err, CBN_STATUS_INVALID, "%s is NULL", runtime ? "spec" : "runtime");
     struct cbn_query query;
     struct cbn__question question;
-    int32_t status = take_query(given, &query, err);
+    int32_t status = cbn__query_take(given, &query, err);
     if (status == CBN_STATUS_OK)
         status = cbn__question_resolve(runtime, &query, &question, err);
     if (status != CBN_STATUS_OK)

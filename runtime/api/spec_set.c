@@ -1,0 +1,122 @@
+/*
+ * Distinct specialisations of several queries.
+ */
+#include "api/spec_set.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/args.h"
+
+const struct cbn_query *cbn__query_at(const struct cbn_query *queries, uint32_t index)
+{
+    return (const struct cbn_query *)((const char *)queries + (size_t)queries->size * index);
+}
+
+int32_t cbn__query_take(const struct cbn_query *given, struct cbn_query *ret_query, struct cbn_error *err)
+{
+    if (!given)
+        return cbn__error_own(err, CBN_STATUS_INVALID, "query is NULL");
+    *ret_query = (struct cbn_query)CBN_QUERY_INIT;
+    return cbn__args_take(ret_query, sizeof(*ret_query), given, "cbn_query", err);
+}
+
+void cbn__spec_set_done(struct cbn__spec_set *set)
+{
+    free(set->items);
+    *set = (struct cbn__spec_set){0};
+}
+
+static struct cbn__spec_item *add_item(struct cbn__spec_set *set)
+{
+    if (set->count == set->capacity) {
+        uint32_t capacity = set->capacity ? set->capacity * 2 : 64;
+        struct cbn__spec_item *items = realloc(set->items, capacity * sizeof(*items));
+        if (!items) {
+            set->failed = true;
+            return NULL;
+        }
+        set->items = items;
+        set->capacity = capacity;
+    }
+    struct cbn__spec_item *item = &set->items[set->count++];
+    memset(item, 0, sizeof(*item));
+    return item;
+}
+
+static bool holds(const struct cbn__spec_set *set, const struct cbn__spec *spec)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct cbn__spec *other = &set->items[i].spec;
+        if (other->template == spec->template && other->arch == spec->arch &&
+            memcmp(other->params, spec->params, sizeof(spec->params)) == 0)
+            return true;
+    }
+    return false;
+}
+
+struct filling {
+    struct cbn__spec_set *set;
+    uint32_t arch;
+    uint32_t query;
+};
+
+static int fill_spec(void *user, const struct cbn__candidate *candidate, const int64_t *params, const int64_t *facts)
+{
+    struct filling *filling = user;
+    struct cbn__spec spec = {.template = &candidate->template, .arch = filling->arch};
+    memcpy(spec.params, params, candidate->template.param_count * sizeof(params[0]));
+    if (holds(filling->set, &spec))
+        return 0;
+    struct cbn__spec_item *item = add_item(filling->set);
+    if (!item)
+        return 1;
+    item->spec = spec;
+    item->candidate = candidate;
+    item->query = filling->query;
+    if (candidate->template.source) {
+        struct cbn_geometry geometry = {0};
+        candidate->geometry(params, facts, &geometry);
+        item->shared_bytes = geometry.shared_bytes;
+    }
+    return 0;
+}
+
+static int32_t fill_query(struct cbn_runtime *runtime, const struct cbn_query *given, uint32_t index,
+                          struct cbn__spec_set *set, struct cbn_error *err)
+{
+    struct cbn_query query;
+    struct cbn__question question;
+    struct cbn_error cause = {0};
+    int32_t status = cbn__query_take(given, &query, err);
+    if (status != CBN_STATUS_OK)
+        return status;
+    status = cbn__question_resolve(runtime, &query, &question, &cause);
+    if (status == CBN_STATUS_UNSUPPORTED) {
+        struct cbn__spec_item *item = add_item(set);
+        if (item) {
+            item->query = index;
+            item->error = cause;
+        }
+        return item ? CBN_STATUS_OK : cbn__error_no_memory(err);
+    }
+    if (status != CBN_STATUS_OK)
+        return cbn__error_own(err, (enum cbn_status)status, "query %u: %.440s", index, cause.message);
+    struct filling filling = {set, query.arch, index};
+    status = cbn__question_enumerate(&question, &query, fill_spec, &filling, err);
+    return set->failed ? cbn__error_no_memory(err) : status;
+}
+
+int32_t cbn__spec_set_fill(struct cbn_runtime *runtime, const struct cbn_query *queries, uint32_t query_count,
+                           struct cbn__spec_set *ret_set, struct cbn_error *err)
+{
+    struct cbn__spec_set set = {0};
+    int32_t status = CBN_STATUS_OK;
+    for (uint32_t i = 0; i < query_count && status == CBN_STATUS_OK; i++)
+        status = fill_query(runtime, cbn__query_at(queries, i), i, &set, err);
+    if (status == CBN_STATUS_OK)
+        *ret_set = set;
+    else
+        cbn__spec_set_done(&set);
+    return status;
+}

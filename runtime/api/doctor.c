@@ -1,0 +1,134 @@
+/*
+ * doctor: what was found where, and what to do about the rest.
+ */
+#include "api/runtime.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct doctor {
+    struct cbn_runtime *runtime;
+    cbn_doctor_fn check;
+    void *user;
+};
+
+enum finding { FINDING_WRONG = 0, FINDING_RIGHT = 1, FINDING_ABSENT = 2 };
+
+static void tell(const struct doctor *doctor, const char *name, enum finding finding, const char *detail,
+                 const char *mend)
+{
+    struct cbn_doctor_check check = {
+        .size = sizeof(check), .ok = (uint32_t)finding, .name = name, .detail = detail, .mend = mend};
+    doctor->check(doctor->user, &check);
+}
+
+static void check_devices(const struct doctor *doctor, const struct cbn__driver *driver)
+{
+    int count = 0;
+    struct cbn_error error = {0};
+    if (cbn__driver_device_count(driver, &count, &error) != CBN_STATUS_OK || count == 0) {
+        tell(doctor, "device", FINDING_ABSENT, count ? error.message : "the driver sees no device",
+             "nothing is needed to warm a cache; to launch, give the process a GPU");
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        struct cbn__device_facts facts;
+        char detail[256], arch[16];
+        if (cbn__driver_device_facts(driver, i, &facts, &error) != CBN_STATUS_OK) {
+            tell(doctor, "device", FINDING_WRONG, error.message, "look at the driver's own tools");
+            continue;
+        }
+        cbn_arch_format(facts.arch, arch, sizeof(arch));
+        (void)snprintf(detail, sizeof(detail), "%d: %s, compute capability %u.%u, %u SMs, kernels of %s", i, facts.name,
+                       facts.capability / 10, facts.capability % 10, facts.sms, facts.arch ? arch : "no architecture");
+        tell(doctor, "device", facts.arch ? FINDING_RIGHT : FINDING_WRONG, detail,
+             facts.arch ? "" : "use a device of compute capability 8.0 or newer");
+    }
+}
+
+static void check_driver(const struct doctor *doctor)
+{
+    struct cbn__driver *driver = NULL;
+    struct cbn_error error = {0};
+    if (cbn__runtime_driver(doctor->runtime, &driver, &error) != CBN_STATUS_OK) {
+        tell(doctor, "driver", FINDING_ABSENT, error.message,
+             "nothing is needed to warm a cache; to launch, install an NVIDIA driver of 12.4 or newer, or name its "
+             "libcuda.so.1 in CUBINET_CUDA");
+        return;
+    }
+    char detail[512];
+    uint32_t version = cbn__driver_version(driver);
+    (void)snprintf(detail, sizeof(detail), "CUDA %u.%u from %s", version / 1000, version % 1000 / 10,
+                   cbn__driver_path(driver));
+    tell(doctor, "driver", FINDING_RIGHT, detail, "");
+    check_devices(doctor, driver);
+}
+
+static void check_nvrtc(const struct doctor *doctor)
+{
+    const char *path = NULL;
+    uint32_t version = 0;
+    struct cbn_error error = {0};
+    if (cbn__builder_nvrtc(doctor->runtime->builder, &path, &version, &error) != CBN_STATUS_OK) {
+        tell(doctor, "nvrtc", FINDING_WRONG, error.message,
+             "install libnvrtc of CUDA 12 or 13 (the PyPI wheel nvidia-cuda-nvrtc will do), or name it in CUBINET_NVRTC; a "
+             "cache that is warm needs none");
+        return;
+    }
+    char detail[512];
+    (void)snprintf(detail, sizeof(detail), "NVRTC %u.%u from %s", version / 1000, version % 1000, path);
+    tell(doctor, "nvrtc", FINDING_RIGHT, detail, "");
+}
+
+static void check_folder(const struct doctor *doctor, const char *name, const char *path, bool needs_writing)
+{
+    struct cbn__folder_report report;
+    cbn__folder_inspect(path, &report);
+    char detail[1024];
+    (void)snprintf(detail, sizeof(detail), "%s: %s, %s, mode %04o, owner %u, %s, %llu MiB free%s%s", path,
+                   report.exists ? "exists" : "does not exist", report.filesystem[0] ? report.filesystem : "?",
+                   report.mode & 07777u, report.owner_uid, report.writable ? "writable" : "not writable",
+                   (unsigned long long)(report.free_bytes >> 20), report.problem[0] ? "; " : "", report.problem);
+    bool right = report.exists && report.trusted && !report.problem[0] && (report.writable || !needs_writing);
+    tell(doctor, name, right ? FINDING_RIGHT : FINDING_WRONG, detail, right ? "" : report.mend);
+}
+
+static void check_layers(const struct doctor *doctor)
+{
+    struct cbn_runtime *runtime = doctor->runtime;
+    uint32_t count = cbn__cabinet_layer_count(runtime->cabinet);
+    for (uint32_t i = 0; i < count; i++) {
+        struct cbn__layer layer;
+        struct cbn_error error = {0};
+        char detail[1024];
+        if (cbn__cabinet_layer(runtime->cabinet, i, &layer, &error) != CBN_STATUS_OK) {
+            tell(doctor, "layer", FINDING_WRONG, error.message, "run `cubinet verify`");
+            continue;
+        }
+        (void)snprintf(detail, sizeof(detail), "%u: %s, %s, %llu entries, %llu bytes", i, layer.path,
+                       layer.is_base    ? "read-only base"
+                       : layer.writable ? "writable overlay"
+                                        : "overlay opened read-only",
+                       (unsigned long long)layer.entries, (unsigned long long)layer.file_bytes);
+        tell(doctor, "layer", FINDING_RIGHT, detail, "");
+    }
+    if (!count)
+        tell(doctor, "layer", FINDING_WRONG, "no layer is open: every kernel is compiled to memory",
+             "name a cache folder with --cache or CUBINET_CACHE");
+}
+
+int32_t cbn_doctor(struct cbn_runtime *runtime, cbn_doctor_fn check, void *user, struct cbn_error *err)
+{
+    if (!runtime || !check)
+        return cbn__error_own(err, CBN_STATUS_INVALID, "%s is NULL", runtime ? "check" : "runtime");
+    struct doctor doctor = {runtime, check, user};
+    check_driver(&doctor);
+    check_nvrtc(&doctor);
+    if (runtime->settings.cache_dir.value)
+        check_folder(&doctor, "cache-folder", runtime->settings.cache_dir.value,
+                     !(runtime->flags & CBN_RUNTIME_READ_ONLY));
+    for (uint32_t i = 0; i < runtime->base_count; i++)
+        check_folder(&doctor, "base-folder", runtime->base_dirs[i], false);
+    check_layers(&doctor);
+    return CBN_STATUS_OK;
+}

@@ -16,8 +16,11 @@ struct cbn__route {
     bool strict;
 };
 
-/* policy NULL: "default". INVALID names a policy or candidate that no registered family has (families: all of them,
- * since a comma list may name another family's candidate). */
+/*
+ * policy NULL: "default". INVALID names a policy or candidate that no registered family has (families: all of them,
+ * since a comma list may name another family's candidate); a policy that only another family has leaves this one at
+ * its default. Blanks round a name and empty list items are ignored.
+ */
 int32_t cbn__route_resolve(const struct cbn__family *family, const struct cbn__family *const *families,
                            uint32_t family_count, const char *policy, const char *disable, const char *enable,
                            bool strict, struct cbn__route *ret_route, struct cbn_error *err);
@@ -35,6 +38,7 @@ enum cbn__refusal {
 struct cbn__decision {
     bool noop;
     int chosen; /* candidate index, -1: none */
+    uint32_t policy;
     struct {
         enum cbn_verdict verdict;
         enum cbn__refusal refusal;
@@ -46,6 +50,10 @@ struct cbn__decision {
 /* Policy guards are asked before the candidate's own. Stops at the first candidate that takes the facts. */
 void cbn__decide(const struct cbn__family *family, const int64_t *facts, const struct cbn__route *route,
                  struct cbn__decision *ret_decision);
+
+/* What the route alone says of a candidate, before any guard is asked: NONE, DISABLED, OFF or POLICY. */
+enum cbn__refusal cbn__route_refusal(const struct cbn__candidate *candidate, uint32_t index,
+                                     const struct cbn__route *route);
 
 /* The parameters' values of a candidate under these facts. */
 void cbn__params_resolve(const struct cbn__candidate *candidate, const int64_t *facts, int64_t *ret_params);
@@ -66,8 +74,10 @@ int32_t cbn__enumerate_sweep(const struct cbn__family *family, const int64_t *fa
                              const struct cbn__route *route, cbn__spec_fn spec, void *user, struct cbn_error *err);
 
 /*
- * Every specialisation that any shape can reach: shape_facts (a bit mask of fact indices) are free, the others fixed.
- * Candidates whose guards on fixed facts refuse are left out; buckets on free facts are taken in every combination.
+ * Every specialisation that any shape can reach: shape_facts (a bit mask of fact indices) are free in [0, INT64_MAX],
+ * the others fixed. Each candidate is asked by itself, so that the answer may hold a specialisation which an earlier
+ * candidate always takes away, and never lacks one. UNSUPPORTED where a parameter takes a free fact's own value;
+ * LIMIT where the free buckets make too many combinations.
  */
 int32_t cbn__enumerate_all(const struct cbn__family *family, const int64_t *facts, uint32_t shape_facts,
                            const struct cbn__route *route, cbn__spec_fn spec, void *user, struct cbn_error *err);

@@ -51,7 +51,11 @@ struct cbn__family {
     char *policies[CBN__POLICIES_MAX];
 };
 
-/* Copies and checks a public description. digest: the embedded templates' for a built-in, NULL for a caller's own. */
+/*
+ * Copies and checks a public description. digest: the embedded templates' for a built-in, NULL for a caller's own.
+ * Every family has a policy "default": where no rule names it, it takes each candidate as its own guards do.
+ * INVALID names the field; LIMIT names a count above its bound. Whether the family's name is free, the caller knows.
+ */
 int32_t cbn__family_create(const struct cbn_family *description, const struct cbn__hash *digest,
                            struct cbn__family **ret_family, struct cbn_error *err);
 void cbn__family_destroy(struct cbn__family *family);

@@ -1,0 +1,238 @@
+/*
+ * The tables: every option once, every verb once. Parsing, help, the man page and shell completion read them.
+ */
+#include "cli.h"
+
+#include <string.h>
+
+#define AT(field) offsetof(struct cli_options, field)
+#define GROUP(title, rows)                                                                                             \
+    {                                                                                                                  \
+        title, rows, sizeof(rows) / sizeof((rows)[0])                                                                  \
+    }
+#define M_MAX INT32_MAX /* enumeration runs over the whole range */
+#define RANKS_MAX 65536
+#define ARCHES "sm_80|sm_86|sm_87|sm_89|sm_90a|sm_100a|sm_103a|sm_110a|sm_120a|sm_121a"
+
+static const struct cli_row global_rows[] = {
+    {"cache", 0, CLI_TEXT, AT(cache), "DIR",
+     "cache folder (default: CUBINET_CACHE, $XDG_CACHE_HOME/cubinet, $HOME/.cache/cubinet)", 0, 0},
+    {"base", 0, CLI_TEXTS, AT(bases), "DIR",
+     "read-only base layer below it; may be given several times (default: CUBINET_BASES, a colon list)", 0, 0},
+    {"json", 0, CLI_FLAG, AT(json), NULL, "print JSON", 0, 0},
+    {"quiet", 0, CLI_FLAG, AT(quiet), NULL, "no progress and no notices on stderr", 0, 0},
+    {"help", 'h', CLI_FLAG, AT(help), NULL, "this help", 0, 0},
+    {"version", 0, CLI_FLAG, AT(version), NULL, "the same as the verb version", 0, 0},
+};
+const struct cli_group cli_group_global = GROUP("Global options, before or after the verb", global_rows);
+
+static const struct cli_row profile_rows[] = {
+    {"in", 0, CLI_CHOICE, AT(in), "bf16|fp16|fp32|e4m3", "dtype of the activations (default: bf16)", CBN_DTYPE_BF16, 0},
+    {"out", 0, CLI_CHOICE, AT(out), "bf16|fp16|fp32", "dtype of the output (default: bf16)", CBN_DTYPE_BF16, 0},
+    {"weight-scale", 0, CLI_CHOICE, AT(weight_scale), "fp32|ue8m0", "storage of the weight scales (default: fp32)",
+     CBN_SCALE_FP32, 0},
+    {"scale-gran", 0, CLI_CHOICE, AT(scale_gran), "block|row",
+     "a weight scale covers 128x128, or 128 columns of one row (default: block)", CBN_GRAN_BLOCK, 0},
+    {"act-scale", 0, CLI_CHOICE, AT(act_scale), "row|col|col4|packed-row|packed-col",
+     "activation scales that e4m3 input brings, or that fp8_quantize writes (default: col4)", CBN_LAYOUT_ROW, 0},
+    {"pow2", 0, CLI_FLAG, AT(pow2), NULL, "fp32 activation scales are rounded up to a power of two", 0, 0},
+    {"bias", 0, CLI_CHOICE, AT(bias), "none|out|fp32", "bias of the output's dtype or fp32 (default: none)",
+     CBN_BIAS_NONE, 0},
+    {"no-pdl", 0, CLI_FLAG, AT(no_pdl), NULL, "no programmatic dependent launch", 0, 0},
+    {"propagate", 0, CLI_FLAG, AT(propagate), NULL, "non-finite activations become NaN codes", 0, 0},
+    {"sms", 0, CLI_NUMBER, AT(sms), "S", "SMs of the device (default: the architecture's usual count)", 1, 65536},
+    {"max-sms", 0, CLI_NUMBER, AT(max_sms), "S", "SMs that a call may use (default: all)", 1, 65536},
+    {"policy", 0, CLI_TEXT, AT(policy), "default|reference", "guard table (default: CUBINET_POLICY, else default)", 0,
+     0},
+    {"disable", 0, CLI_TEXT, AT(disable), "KERNEL[,KERNEL]", "candidates to switch off (default: CUBINET_DISABLE)", 0,
+     0},
+    {"enable", 0, CLI_TEXT, AT(enable), "KERNEL[,KERNEL]",
+     "candidates to switch on that are off by default (default: CUBINET_ENABLE)", 0, 0},
+    {"strict-route", 0, CLI_FLAG, AT(strict_route), NULL, "refuse a fallback candidate in place of choosing it", 0, 0},
+};
+const struct cli_group cli_group_profile = GROUP("Call profile: what decides a route besides the shape", profile_rows);
+
+static const struct cli_row model_rows[] = {
+    {"model", 0, CLI_TEXT, AT(model), "CONFIG.json", "a Hugging Face config.json", 0, 0},
+    {"tp", 0, CLI_NUMBER, AT(tp), "N", "tensor-parallel ranks (default: 1)", 1, RANKS_MAX},
+    {"ep", 0, CLI_NUMBER, AT(ep), "N", "expert-parallel ranks (default: experts are sharded by --tp)", 1, RANKS_MAX},
+};
+static const struct cli_group model_group = GROUP("Model", model_rows);
+
+static const struct cli_row request_rows[] = {
+    {"manifest", 0, CLI_TEXT, AT(manifest), "FILE",
+     "shapes in place of a model: {\"schema\": \"cubinet.manifest/1\", \"shapes\": [{\"op\", \"layer\", \"n\", \"k\", "
+     "\"groups\"}]}; what --json shapes prints is one",
+     0, 0},
+    {"all", 0, CLI_FLAG, AT(all), NULL, "every specialisation that any shape can reach under the profile", 0, 0},
+    {"max-m", 0, CLI_NUMBER, AT(max_m), "M", "largest M of a call (default: 131072)", 0, M_MAX},
+    {"ops", 0, CLI_TEXT, AT(ops), "OP[,OP]",
+     "only these of fp8_gemm, fp8_quantize, fp8_einsum, fp8_grouped_gemm (default: all that the layers need)", 0, 0},
+    {"arch", 0, CLI_TEXT, AT(arch), ARCHES, "architectures, a comma list", 0, 0},
+};
+static const struct cli_group request_group = GROUP("Request", request_rows);
+
+static const struct cli_row warm_rows[] = {
+    {"jobs", 'j', CLI_NUMBER, AT(jobs), "N", "builds at once (default: one a core)", 1, 1024},
+};
+static const struct cli_group warm_group = GROUP("Building", warm_rows);
+
+#define OP_ROW                                                                                                         \
+    {                                                                                                                  \
+        "op", 0, CLI_TEXT, AT(op), "fp8_gemm|fp8_quantize|fp8_einsum|fp8_grouped_gemm", "the operation", 0, 0          \
+    }
+#define ARCH_ROW                                                                                                       \
+    {                                                                                                                  \
+        "arch", 0, CLI_TEXT, AT(arch), ARCHES, "architecture", 0, 0                                                    \
+    }
+#define EXTENT(name, letter_help)                                                                                      \
+    {                                                                                                                  \
+#name, 0, CLI_NUMBER, AT(name), "NUMBER", letter_help, 0, INT64_MAX                                            \
+    }
+
+#define EXTENT_ROWS                                                                                                    \
+    EXTENT(n, "fp8_gemm, fp8_grouped_gemm: columns of the output"),                                                    \
+        EXTENT(k, "fp8_gemm, fp8_grouped_gemm: columns of A; fp8_quantize: columns of x"),                             \
+        EXTENT(lda, "fp8_gemm: row stride of A in elements (default: k)"),                                             \
+        EXTENT(g, "fp8_quantize, fp8_einsum: groups"), EXTENT(d, "fp8_quantize, fp8_einsum: columns of a group"),      \
+        EXTENT(r, "fp8_einsum: columns of a group's output"), EXTENT(experts, "fp8_grouped_gemm: experts")
+
+static const struct cli_row call_rows[] = {
+    OP_ROW,
+    EXTENT(m, "fp8_gemm, fp8_grouped_gemm: rows of A"),
+    EXTENT(t, "fp8_quantize, fp8_einsum: rows of x"),
+    EXTENT_ROWS,
+    ARCH_ROW,
+};
+static const struct cli_group call_group = GROUP("Call", call_rows);
+
+static const struct cli_row sweep_rows[] = {
+    OP_ROW,
+    {"m", 0, CLI_NUMBERS, AT(m_list), "M[,M]", "rows (fp8_quantize, fp8_einsum: T), a comma list", 0, INT64_MAX},
+    EXTENT_ROWS,
+    ARCH_ROW,
+};
+static const struct cli_group sweep_group = GROUP("Calls", sweep_rows);
+
+static const struct cli_row ls_rows[] = {
+    {"op", 0, CLI_TEXT, AT(op), "OP", "only this operation", 0, 0},
+    {"arch", 0, CLI_TEXT, AT(arch), ARCHES, "only this architecture", 0, 0},
+    {"kernel", 0, CLI_TEXT, AT(kernel), "KERNEL", "only this candidate", 0, 0},
+    {"sort", 0, CLI_CHOICE, AT(sort), "used|size|created",
+     "last used, largest or newest first (default: by operation, kernel, architecture and key)", 0, 0},
+};
+static const struct cli_group ls_group = GROUP("Selection", ls_rows);
+
+static const struct cli_row verify_rows[] = {
+    {"repair", 0, CLI_FLAG, AT(repair), NULL,
+     "drop damaged entries of the writable layer; they are rebuilt when needed", 0, 0},
+    {"dry-run", 0, CLI_FLAG, AT(dry_run), NULL, "with --repair: change nothing", 0, 0},
+};
+static const struct cli_group verify_group = GROUP("Repair", verify_rows);
+
+static const struct cli_row selftest_rows[] = {
+    {"op", 0, CLI_TEXT, AT(op), "fp8_gemm|fp8_quantize", "only this operation", 0, 0},
+};
+static const struct cli_group selftest_group = GROUP("Selection", selftest_rows);
+
+static const struct cli_row help_rows[] = {
+    {"man", 0, CLI_FLAG, AT(man), NULL, "the man page", 0, 0},
+    {"completion", 0, CLI_CHOICE, AT(completion), "bash", "a completion script for this shell", 0, 0},
+};
+static const struct cli_group help_group = GROUP("Other forms", help_rows);
+
+const struct cli_verb cli_verbs[] = {
+    {"warm",
+     "(--model CONFIG.json [--tp N] | --manifest FILE | --all) --arch ARCH[,ARCH] [options]",
+     "build every kernel that a model needs",
+     "Reads a model's config.json, derives its FP8 layers after sharding, enumerates every specialisation that the "
+     "dispatcher can reach for M in 0..max-m, and builds what the cache does not hold. Needs NVRTC, no GPU. Builds run "
+     "in child processes. Exits 3 when a layer's operation has no kernel yet, 4 when a build failed.",
+     {&model_group, &request_group, &warm_group, &cli_group_profile, NULL},
+     0,
+     cli_warm},
+    {"check",
+     "(--model CONFIG.json [--tp N] | --manifest FILE | --all) --arch ARCH[,ARCH] [options]",
+     "say whether a warm would build anything",
+     "The same enumeration as warm, building nothing. Exits 0 if and only if nothing would be compiled and every layer "
+     "is covered, else 3.",
+     {&model_group, &request_group, &cli_group_profile, NULL},
+     0,
+     cli_check},
+    {"shapes",
+     "--model CONFIG.json [--tp N] [--ep N]",
+     "list the layers of a model",
+     "The linear layers that a config leads to, with their shapes after sharding, and whether each is block FP8. Its "
+     "JSON is a manifest that warm and check take.",
+     {&model_group, NULL},
+     0,
+     cli_shapes},
+    {"ls",
+     "[options]",
+     "list the cache",
+     "One line for each entry that verifies, the writable layer first. Exits 3 when damaged entries were met.",
+     {&ls_group, NULL},
+     0,
+     cli_ls},
+    {"verify",
+     "[--repair]",
+     "check every entry of the cache",
+     "Reads every entry of every layer and checks it against its key. Exits 3 when damage was found, 0 after a "
+     "--repair that mended all of it.",
+     {&verify_group, NULL},
+     0,
+     cli_verify},
+    {"explain",
+     "--op OP EXTENTS --arch ARCH [options]",
+     "say which kernel a call would take, and why",
+     "The dispatcher's own decision for one call, launching nothing: each candidate with its verdict, the guard that "
+     "refused it and the value that the guard saw. Extents: --m --n --k [--lda] for fp8_gemm; --t --k or --t --g --d "
+     "for "
+     "fp8_quantize; --t --g --r --d for fp8_einsum; --m --n --k --experts for fp8_grouped_gemm. Exits 1 when no "
+     "candidate takes the call.",
+     {&call_group, &cli_group_profile, NULL},
+     0,
+     cli_explain},
+    {"matrix",
+     "--op OP --m M[,M] EXTENTS --arch ARCH [options]",
+     "print the routing table over several M",
+     "The decision for each M, with every candidate on and with each of them switched off in turn.",
+     {&sweep_group, &cli_group_profile, NULL},
+     0,
+     cli_matrix},
+    {"selftest",
+     "[--op OP]",
+     "run every kernel on the GPU against the reference",
+     "Runs every candidate of the first device's architecture against the CPU reference and prints the errors. Exits 1 "
+     "when a case failed or when there is no device.",
+     {&selftest_group, NULL},
+     0,
+     cli_selftest},
+    {"doctor",
+     "",
+     "report what works here and how to mend what does not",
+     "Driver, devices, NVRTC, the cache folder and the layers. Exits 1 when a check failed; a machine without a GPU is "
+     "no "
+     "failure.",
+     {NULL},
+     0,
+     cli_doctor},
+    {"config", "", "print every setting and where it came from", "", {NULL}, 0, cli_config},
+    {"version",
+     "",
+     "print the versions",
+     "The library, the cache's format, the digest of the embedded templates.",
+     {NULL},
+     0,
+     cli_version},
+    {"help", "[VERB] [--man | --completion SHELL]", "print help", "", {&help_group, NULL}, 1, cli_help},
+    {NULL, NULL, NULL, NULL, {NULL}, 0, NULL},
+};
+
+const struct cli_verb *cli_verb_find(const char *name)
+{
+    for (const struct cli_verb *verb = cli_verbs; verb->name; verb++)
+        if (strcmp(verb->name, name) == 0)
+            return verb;
+    return NULL;
+}

@@ -1,0 +1,163 @@
+/*
+ * What the library tells during a warm or a check, kept for the end.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "request.h"
+
+static void add_uncovered(struct cli_report *report, const char *op, const char *layer, const char *reason)
+{
+    for (size_t i = 0; i < report->uncovered_count; i++) {
+        const struct cli_uncovered *other = &report->uncovered[i];
+        if (strcmp(other->op, op) == 0 && strcmp(other->layer, layer) == 0 && strcmp(other->reason, reason) == 0)
+            return;
+    }
+    report->uncovered =
+        cli_grow(report->uncovered, &report->uncovered_capacity, report->uncovered_count, sizeof(*report->uncovered));
+    report->uncovered[report->uncovered_count++] = (struct cli_uncovered){op, layer, cli_text_copy(reason)};
+}
+
+static bool same_call(const struct cbn_query *a, const struct cbn_query *b)
+{
+    return strcmp(a->op, b->op) == 0 && a->n == b->n && a->k == b->k && a->groups == b->groups && a->arch == b->arch;
+}
+
+/* A query that several layers share is told once: name every layer that has it. */
+static void hear_uncovered(struct cli_report *report, const struct cbn_warm_event *event)
+{
+    const struct cli_request *request = report->request;
+    char reason[256];
+    if (event->spec)
+        (void)snprintf(reason, sizeof(reason), "kernel %s has no template in this version", event->spec->kernel);
+    else
+        (void)snprintf(reason, sizeof(reason), "this version has no kernel for %s", event->query->op);
+    for (size_t i = 0; i < request->count; i++)
+        if (same_call(&request->queries[i], event->query))
+            add_uncovered(report, request->queries[i].op, request->layers[i], reason);
+}
+
+static void hear_failure(struct cli_report *report, const struct cbn_warm_event *event)
+{
+    report->failures =
+        cli_grow(report->failures, &report->failure_capacity, report->failure_count, sizeof(*report->failures));
+    struct cli_failure *failure = &report->failures[report->failure_count++];
+    *failure = (struct cli_failure){
+        .spec = cli_text_copy(event->spec ? event->spec->text : event->query->op),
+        .message = cli_text_copy(event->error && event->error->message[0] ? event->error->message : ""),
+        .log = cli_text_copy(event->log ? event->log : ""),
+    };
+    if (event->spec)
+        memcpy(failure->key, event->spec->key, sizeof(failure->key));
+}
+
+static void hear_missing(struct cli_report *report, const struct cbn_warm_event *event)
+{
+    report->missing =
+        cli_grow(report->missing, &report->missing_capacity, report->missing_count, sizeof(*report->missing));
+    report->missing[report->missing_count++] = cli_text_copy(event->spec->text);
+}
+
+void cli_report_hear(void *user, const struct cbn_warm_event *event)
+{
+    struct cli_report *report = user;
+    if (event->outcome == CBN_WARM_UNCOVERED)
+        hear_uncovered(report, event);
+    else if (event->outcome == CBN_WARM_FAILED)
+        hear_failure(report, event);
+    else if (event->outcome == CBN_WARM_MISSING)
+        hear_missing(report, event);
+    report->others += event->outcome == CBN_WARM_OTHER;
+    cli_progress_show(report->cli, event);
+}
+
+static int compare_uncovered(const void *a, const void *b)
+{
+    const struct cli_uncovered *left = a, *right = b;
+    int order = strcmp(left->layer, right->layer);
+    return order ? order : strcmp(left->op, right->op);
+}
+
+static int compare_failures(const void *a, const void *b)
+{
+    const struct cli_failure *left = a, *right = b;
+    int order = strcmp(left->spec, right->spec);
+    return order ? order : strcmp(left->key, right->key);
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void sort(void *items, size_t count, size_t item_bytes, int (*compare)(const void *, const void *))
+{
+    if (count > 1)
+        qsort(items, count, item_bytes, compare);
+}
+
+void cli_report_sort(struct cli_report *report)
+{
+    sort(report->uncovered, report->uncovered_count, sizeof(*report->uncovered), compare_uncovered);
+    sort(report->failures, report->failure_count, sizeof(*report->failures), compare_failures);
+    sort(report->missing, report->missing_count, sizeof(*report->missing), compare_texts);
+}
+
+void cli_report_print_uncovered(const struct cli_report *report)
+{
+    for (size_t i = 0; i < report->uncovered_count; i++) {
+        const struct cli_uncovered *item = &report->uncovered[i];
+        (void)printf("uncovered: %s%s%s: %s\n", item->layer, *item->layer ? ": " : "", item->op, item->reason);
+    }
+}
+
+json_t *cli_report_uncovered_json(const struct cli_report *report)
+{
+    json_t *items = json_array();
+    for (size_t i = 0; i < report->uncovered_count; i++) {
+        json_t *item = json_object();
+        cli_json_set(item, "layer", cli_json_text(report->uncovered[i].layer));
+        cli_json_set(item, "op", cli_json_text(report->uncovered[i].op));
+        cli_json_set(item, "reason", cli_json_text(report->uncovered[i].reason));
+        cli_json_add(items, item);
+    }
+    return items;
+}
+
+json_t *cli_report_failures_json(const struct cli_report *report)
+{
+    json_t *items = json_array();
+    for (size_t i = 0; i < report->failure_count; i++) {
+        json_t *item = json_object();
+        cli_json_set(item, "key", cli_json_text(report->failures[i].key));
+        cli_json_set(item, "spec", cli_json_text(report->failures[i].spec));
+        cli_json_set(item, "message", cli_json_text(report->failures[i].message));
+        cli_json_set(item, "log", cli_json_text(report->failures[i].log));
+        cli_json_add(items, item);
+    }
+    return items;
+}
+
+json_t *cli_report_missing_json(const struct cli_report *report)
+{
+    json_t *items = json_array();
+    for (size_t i = 0; i < report->missing_count; i++)
+        cli_json_add(items, cli_json_text(report->missing[i]));
+    return items;
+}
+
+void cli_report_done(struct cli_report *report)
+{
+    for (size_t i = 0; i < report->uncovered_count; i++)
+        free(report->uncovered[i].reason);
+    for (size_t i = 0; i < report->failure_count; i++) {
+        free(report->failures[i].spec);
+        free(report->failures[i].message);
+        free(report->failures[i].log);
+    }
+    for (size_t i = 0; i < report->missing_count; i++)
+        free(report->missing[i]);
+    free(report->uncovered);
+    free(report->failures);
+    free(report->missing);
+}

@@ -1,0 +1,82 @@
+/*
+ * warm: builds what is missing. An interrupt may come at any time: entries are stored whole, one transaction each.
+ */
+#include "request.h"
+
+static void print_text(const struct cli *cli, const struct cli_report *report, const struct cbn_warm_result *result)
+{
+    cli_request_print(cli, report->request);
+    (void)printf("requested %u, already %u, compiled %u, failed %u, uncovered %u, %.1f s\n", result->requested,
+                 result->already, result->compiled, result->failed, result->uncovered, (double)result->wall_ms / 1000);
+    cli_report_print_uncovered(report);
+}
+
+static void print_json(const struct cli *cli, const struct cli_report *report, const struct cbn_warm_result *result)
+{
+    json_t *root = cli_json_begin(cli);
+    cli_json_set(root, "profile", cli_request_json(cli, report->request));
+    cli_json_set(root, "requested", json_integer(result->requested));
+    cli_json_set(root, "already", json_integer(result->already));
+    cli_json_set(root, "compiled", json_integer(result->compiled));
+    cli_json_set(root, "built_by_others", json_integer(report->others));
+    cli_json_set(root, "failed", json_integer(result->failed));
+    cli_json_set(root, "seconds", json_real((double)result->wall_ms / 1000));
+    cli_json_set(root, "failures", cli_report_failures_json(report));
+    cli_json_set(root, "uncovered", cli_report_uncovered_json(report));
+    cli_json_print(root);
+}
+
+/* Failures are told even with --quiet: that silences talk, not errors. */
+static void tell_failures(const struct cli *cli, const struct cli_report *report)
+{
+    for (size_t i = 0; i < report->failure_count; i++) {
+        const struct cli_failure *failure = &report->failures[i];
+        (void)cli_fail(cli, CLI_PARTLY, "%s: %s", failure->spec, failure->message);
+        if (failure->log[0] && !cli->options.json)
+            (void)fprintf(stderr, "%s\n", failure->log);
+    }
+}
+
+static int build(struct cli *cli, struct cli_report *report)
+{
+    const struct cli_request *request = report->request;
+    struct cbn_warm_options options = {
+        .size = sizeof(options),
+        .jobs = cli->options.jobs == CLI_UNSET ? 0 : (uint32_t)cli->options.jobs,
+        .event = cli_report_hear,
+        .user = report,
+    };
+    struct cbn_warm_result result = {.size = sizeof(result)};
+    struct cbn_error err = {0};
+    int32_t status = cbn_warm(cli->runtime, request->queries, (uint32_t)request->count, &options, &result, &err);
+    cli_progress_clear(cli);
+    if (status == CBN_STATUS_INVALID)
+        return cli_fail(cli, CLI_USAGE, "%s", err.message);
+    if (status != CBN_STATUS_OK && status != CBN_STATUS_PARTIAL)
+        return cli_fail_error(cli, &err);
+    cli_report_sort(report);
+    tell_failures(cli, report);
+    if (cli->options.json)
+        print_json(cli, report, &result);
+    else
+        print_text(cli, report, &result);
+    if (result.failed)
+        return CLI_PARTLY;
+    return result.uncovered ? CLI_INCOMPLETE : CLI_OK;
+}
+
+int cli_warm(struct cli *cli)
+{
+    struct cli_request request = {0};
+    struct cli_report report = {.cli = cli, .request = &request};
+    int result = cli_request_open(cli, &request);
+    if (result == CLI_OK)
+        result = cli_session_open(cli, CBN_RUNTIME_CACHE_REQUIRED);
+    if (result == CLI_OK)
+        result = cli_request_fill(cli, &request);
+    if (result == CLI_OK)
+        result = build(cli, &report);
+    cli_report_done(&report);
+    cli_request_done(&request);
+    return result;
+}

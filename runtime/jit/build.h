@@ -49,7 +49,7 @@ void cbn__spec_source(const struct cbn__spec *spec, struct cbn__buf *ret_source)
 struct cbn__spec_options {
     const char *items[CBN__OPTIONS_MAX];
     int count;
-    char arch[32];
+    char arch[48];
 };
 void cbn__spec_options(const struct cbn__spec *spec, struct cbn__spec_options *ret_options);
 

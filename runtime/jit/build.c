@@ -1,0 +1,116 @@
+/*
+ * Builders: in-process compiles through one NVRTC, or compiles in children. Owns the opened NVRTC.
+ *
+ * Lock: open_lock guards the one-time opening of NVRTC and nothing else; a compile runs without it.
+ */
+#include "jit/build.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/nvrtc.h"
+#include "jit/compile.h"
+#include "jit/spawn.h"
+
+#define DEFAULT_TIMEOUT_MS 300000u
+
+struct cbn__builder {
+    char *nvrtc_path, *nvrtc_env, *builder_path; /* NULL: unset */
+    uint32_t timeout_ms;
+    pthread_mutex_t open_lock;
+    struct cbn__nvrtc *nvrtc; /* NULL until the first need; then never changed */
+};
+
+static bool copy_text(const char *text, char **ret_copy)
+{
+    *ret_copy = text ? strdup(text) : NULL;
+    return !text || *ret_copy;
+}
+
+int32_t cbn__builder_create(const struct cbn__builder_options *options, struct cbn__builder **ret_builder,
+                            struct cbn_error *err)
+{
+    struct cbn__builder *builder = calloc(1, sizeof(*builder));
+    if (!builder)
+        return cbn__error_no_memory(err);
+    builder->timeout_ms = options->timeout_ms ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
+    (void)pthread_mutex_init(&builder->open_lock, NULL);
+    if (!copy_text(options->nvrtc_path, &builder->nvrtc_path) || !copy_text(options->nvrtc_env, &builder->nvrtc_env) ||
+        !copy_text(options->builder_path, &builder->builder_path)) {
+        cbn__builder_destroy(builder);
+        return cbn__error_no_memory(err);
+    }
+    *ret_builder = builder;
+    return CBN_STATUS_OK;
+}
+
+void cbn__builder_destroy(struct cbn__builder *builder)
+{
+    if (!builder)
+        return;
+    cbn__nvrtc_close(builder->nvrtc);
+    (void)pthread_mutex_destroy(&builder->open_lock);
+    free(builder->nvrtc_path);
+    free(builder->nvrtc_env);
+    free(builder->builder_path);
+    free(builder);
+}
+
+void cbn__build_done(struct cbn__build *build)
+{
+    cbn__buf_done(&build->cubin);
+    cbn__buf_done(&build->log);
+}
+
+/* A failure is not remembered: the next build searches again. */
+static int32_t obtain_nvrtc(struct cbn__builder *builder, struct cbn__nvrtc **ret_nvrtc, struct cbn_error *err)
+{
+    int32_t status = CBN_STATUS_OK;
+    (void)pthread_mutex_lock(&builder->open_lock);
+    if (!builder->nvrtc)
+        status = cbn__nvrtc_open(builder->nvrtc_path, builder->nvrtc_env, &builder->nvrtc, err);
+    *ret_nvrtc = builder->nvrtc;
+    (void)pthread_mutex_unlock(&builder->open_lock);
+    return status;
+}
+
+static int32_t run_job(struct cbn__builder *builder, struct cbn__job *job, struct cbn__build *ret_build,
+                       struct cbn_error *err)
+{
+    if (builder->builder_path) {
+        job->nvrtc_path = builder->nvrtc_path;
+        job->nvrtc_env = builder->nvrtc_env;
+        return cbn__spawn_run(builder->builder_path, job, builder->timeout_ms, ret_build, err);
+    }
+    struct cbn__nvrtc *nvrtc = NULL;
+    int32_t status = obtain_nvrtc(builder, &nvrtc, err);
+    return status == CBN_STATUS_OK ? cbn__compile_job(nvrtc, job, ret_build, err) : status;
+}
+
+int32_t cbn__build_run(struct cbn__builder *builder, const struct cbn__spec *spec, struct cbn__build *ret_build,
+                       struct cbn_error *err)
+{
+    __attribute__((cleanup(cbn__job_texts_done))) struct cbn__job_texts texts = {.source = CBN__BUF_INIT};
+    struct cbn__job job;
+    cbn__build_done(ret_build);
+    *ret_build = (struct cbn__build)CBN__BUILD_INIT;
+    int32_t status = cbn__job_init(&job, spec, &texts, err);
+    if (status == CBN_STATUS_OK)
+        status = run_job(builder, &job, ret_build, err);
+    if (status != CBN_STATUS_OK)
+        cbn__buf_done(&ret_build->cubin);
+    return status;
+}
+
+int32_t cbn__builder_nvrtc(struct cbn__builder *builder, const char **ret_path, uint32_t *ret_version,
+                           struct cbn_error *err)
+{
+    struct cbn__nvrtc *nvrtc = NULL;
+    int32_t status = obtain_nvrtc(builder, &nvrtc, err);
+    if (status != CBN_STATUS_OK)
+        return status;
+    *ret_path = cbn__nvrtc_path(nvrtc);
+    *ret_version = cbn__nvrtc_version(nvrtc);
+    return CBN_STATUS_OK;
+}

@@ -1,0 +1,43 @@
+/*
+ * quantization_config: is the model block FP8, and which modules does it leave out.
+ */
+#ifndef CBN_MODEL_QUANT_H
+#define CBN_MODEL_QUANT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include <cubinet/status.h>
+
+#define CBN__QUANT_LISTS 2
+
+struct cbn__quant {
+    const json_t *lists[CBN__QUANT_LISTS]; /* arrays of strings, or NULL; borrowed from the config */
+};
+
+#define CBN__QUANT_LAYERS_MAX 65536
+
+/* A kind of layer, for the question whether any of it is block FP8. */
+struct cbn__quant_query {
+    const char *layer;   /* "self_attn.qkv_proj" */
+    const char *modules; /* "self_attn.q_proj self_attn.k_proj", or NULL */
+    int64_t first_layer; /* of the decoder layers that have it */
+    int64_t layer_end;   /* at most CBN__QUANT_LAYERS_MAX */
+};
+
+/*
+ * config: the object that holds quantization_config; where: "" or "text_config.". UNSUPPORTED names the field that is
+ * not block FP8 of 128 x 128, INVALID the one that is malformed.
+ */
+int32_t cbn__quant_read(const json_t *config, const char *where, struct cbn__quant *ret_quant, struct cbn_error *err);
+
+/*
+ * The field that leaves the layer out in every decoder layer; NULL when a kernel is needed somewhere. A merged weight
+ * is left out where any of its modules is: one weight has one format.
+ */
+const char *cbn__quant_find_exclusion(const struct cbn__quant *quant, const struct cbn__quant_query *query);
+
+#endif

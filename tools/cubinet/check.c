@@ -6,8 +6,8 @@
 static void print_text(const struct cli *cli, const struct cli_report *report, const struct cbn_warm_result *result)
 {
     cli_request_print(cli, report->request);
-    (void)printf("requested %u, present %u, missing %u, uncovered %u\n", result->requested, result->already,
-                 result->missing, result->uncovered);
+    (void)printf("requested %u, present %u, missing %u, uncovered %zu\n", result->requested, result->already,
+                 result->missing, report->uncovered_count);
     for (size_t i = 0; i < report->missing_count; i++)
         (void)printf("missing: %s\n", report->missing[i]);
     cli_report_print_uncovered(report);

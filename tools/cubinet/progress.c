@@ -41,8 +41,10 @@ void cli_progress_show(const struct cli *cli, const struct cbn_warm_event *event
         show_bar(event);
         return;
     }
+    /* Without a compiler every build fails alike: the verb says it once. */
+    bool no_compiler = event->error && event->error->status == CBN_STATUS_NO_COMPILER;
     const char *word = outcome_word(event->outcome);
-    if (word && event->spec)
+    if (word && event->spec && !no_compiler)
         (void)fprintf(stderr, "cubinet: [%u/%u] %s: %s\n", event->done, event->total, word, event->spec->text);
 }
 

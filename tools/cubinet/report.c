@@ -27,11 +27,7 @@ static bool same_call(const struct cbn_query *a, const struct cbn_query *b)
 static void hear_uncovered(struct cli_report *report, const struct cbn_warm_event *event)
 {
     const struct cli_request *request = report->request;
-    char reason[256];
-    if (event->spec)
-        (void)snprintf(reason, sizeof(reason), "kernel %s has no template in this version", event->spec->kernel);
-    else
-        (void)snprintf(reason, sizeof(reason), "this version has no kernel for %s", event->query->op);
+    const char *reason = event->error ? event->error->message : "this version has no kernel for it";
     for (size_t i = 0; i < request->count; i++)
         if (same_call(&request->queries[i], event->query))
             add_uncovered(report, request->queries[i].op, request->layers[i], reason);

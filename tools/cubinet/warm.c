@@ -6,8 +6,9 @@
 static void print_text(const struct cli *cli, const struct cli_report *report, const struct cbn_warm_result *result)
 {
     cli_request_print(cli, report->request);
-    (void)printf("requested %u, already %u, compiled %u, failed %u, uncovered %u, %.1f s\n", result->requested,
-                 result->already, result->compiled, result->failed, result->uncovered, (double)result->wall_ms / 1000);
+    (void)printf("requested %u, already %u, compiled %u, failed %u, uncovered %zu, %.1f s\n", result->requested,
+                 result->already, result->compiled, result->failed, report->uncovered_count,
+                 (double)result->wall_ms / 1000);
     cli_report_print_uncovered(report);
 }
 

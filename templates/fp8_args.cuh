@@ -1,0 +1,39 @@
+/*
+ * The argument structs of the built-in kernels, byte for byte those of runtime/dispatch/builtin.h (argument layout 1).
+ */
+#ifndef FP8_ARGS_CUH
+#define FP8_ARGS_CUH
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+struct gemm_args {
+    u64 a, a_scale, w, w_scale, d, bias, m_valid, workspace;
+    i64 m, n, k;
+    i64 lda, ldw, ldd;
+    i64 sa_row, sa_col;
+    i64 sw_row, sw_col;
+};
+
+struct quantize_args {
+    u64 x, codes, scales, m_valid;
+    i64 t, g, k;
+    i64 x_t, x_g;
+    i64 c_t, c_g;
+    i64 s_t, s_g, s_s;
+};
+
+/* NVRTC has no offsetof: every field is 8 bytes, so that sizes and the fields' order pin each offset. */
+constexpr gemm_args GEMM_ORDER = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18};
+static_assert(sizeof(gemm_args) == 18 * 8, "argument layout 1");
+static_assert(GEMM_ORDER.workspace == 8 && GEMM_ORDER.m == 9 && GEMM_ORDER.lda == 12, "argument layout 1");
+static_assert(GEMM_ORDER.sa_row == 15 && GEMM_ORDER.sw_row == 17 && GEMM_ORDER.sw_col == 18, "argument layout 1");
+
+constexpr quantize_args QUANTIZE_ORDER = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+static_assert(sizeof(quantize_args) == 14 * 8, "argument layout 1");
+static_assert(QUANTIZE_ORDER.m_valid == 4 && QUANTIZE_ORDER.t == 5 && QUANTIZE_ORDER.x_t == 8, "argument layout 1");
+static_assert(QUANTIZE_ORDER.c_t == 10 && QUANTIZE_ORDER.s_t == 12 && QUANTIZE_ORDER.s_s == 14, "argument layout 1");
+
+#endif

@@ -130,7 +130,8 @@ int32_t cbn__enumerate_sweep(const struct cbn__family *family, const int64_t *fa
 {
     uint32_t sweep = family->sweep_fact;
     if (max < 0)
-        return cbn__error_own(err, CBN_STATUS_INVALID, "%s: the maximum is negative", family->facts[sweep]);
+        return cbn__error_own(err, CBN_STATUS_INVALID, "%s: the maximum is negative; give 0 or more",
+                              family->facts[sweep]);
     CBN__BUF_AUTO points = CBN__BUF_INIT;
     add_guard_points(&points, family->noops, family->noop_count, sweep, max);
     for (uint32_t i = 0; i < family->candidate_count; i++)
@@ -294,7 +295,9 @@ static int32_t fill_span(struct span *span, int64_t *ret_count, struct cbn_error
             return status;
         count *= (int64_t)(span->values[fact].size / sizeof(int64_t));
         if (count > COMBINATIONS_MAX)
-            return cbn__error_own(err, CBN_STATUS_LIMIT, "%s/%s: the free buckets make over %d combinations",
+            return cbn__error_own(err, CBN_STATUS_LIMIT,
+                                  "%s/%s: the free buckets make over %d combinations; enumerate by shape, or use fewer "
+                                  "buckets",
                                   family->name, span->candidate->template.name, COMBINATIONS_MAX);
     }
     *ret_count = count;

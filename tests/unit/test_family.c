@@ -211,8 +211,8 @@ START_TEST(refuses_names_and_facts)
 {
     DRAFT(d.family.name = NULL);
     assert_refused(&d, "name");
-    static const char *const wrong[] = {"", "Row", "1row", "row-scale", "_row",
-                                        "a234567890123456789012345678901234567890123456789012345678901234"};
+    static const char *const wrong[] = {
+        "", "Row", "1row", "row-scale", "_row", "a234567890123456789012345678901234567890123456789012345678901234"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         draft_init(&d);
         d.family.name = wrong[i];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dispatch/decide.h"
+#include "unit/failing_alloc.h"
 #include "unit/invented_family.h"
 #include "unit/random_family.h"
 
@@ -357,6 +358,29 @@ START_TEST(too_many_combinations_are_refused)
 }
 END_TEST
 
+START_TEST(each_failed_allocation_is_no_memory)
+{
+    static struct tally tally;
+    struct cbn__family *family = make(&invented_family);
+    const int64_t facts[] = {0, 128, CBN_DTYPE_BF16, CBN_ARCH(90, 'a'), 64, 1};
+    for (int all = 0; all < 2; all++) {
+        int32_t status = CBN_STATUS_NO_MEMORY;
+        int count = 0;
+        for (; status == CBN_STATUS_NO_MEMORY && count < 1000; count++) {
+            tally_init(&tally, family);
+            allocs_left = count;
+            status = all ? cbn__enumerate_all(family, facts, 3, &(struct cbn__route){0}, tell, &tally, NULL)
+                         : cbn__enumerate_sweep(family, facts, 100, &(struct cbn__route){0}, tell, &tally, NULL);
+            allocs_left = -1;
+        }
+        ck_assert_int_eq(status, CBN_STATUS_OK);
+        ck_assert_int_eq(tally.count, all ? 9 : 4);
+        ck_assert_int_gt(count, 2);
+    }
+    cbn__family_destroy(family);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("enumerate");
@@ -370,6 +394,7 @@ int main(void)
     tcase_add_test(tcase, all_covers_drawn_shapes);
     tcase_add_test(tcase, multiples_decide_which_intervals_exist);
     tcase_add_test(tcase, too_many_combinations_are_refused);
+    tcase_add_test(tcase, each_failed_allocation_is_no_memory);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dispatch/family.h"
+#include "unit/failing_alloc.h"
 #include "unit/invented_family.h"
 
 /* A description whose every part may be changed by a test. */
@@ -452,6 +453,25 @@ START_TEST(bounds_the_policies)
 }
 END_TEST
 
+START_TEST(each_failed_allocation_is_no_memory)
+{
+    int32_t status = CBN_STATUS_NO_MEMORY;
+    int count = 0;
+    for (; status == CBN_STATUS_NO_MEMORY && count < 1000; count++) {
+        struct cbn__family *family = NULL;
+        struct cbn_error err = {0};
+        allocs_left = count;
+        status = cbn__family_create(&invented_family, &(struct cbn__hash){{0}}, &family, &err);
+        allocs_left = -1;
+        ck_assert_int_eq(err.status, status);
+        ck_assert_int_eq(family != NULL, status == CBN_STATUS_OK);
+        cbn__family_destroy(family);
+    }
+    ck_assert_int_eq(status, CBN_STATUS_OK);
+    ck_assert_int_gt(count, 40);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("family");
@@ -469,6 +489,7 @@ int main(void)
     tcase_add_test(tcase, refuses_headers);
     tcase_add_test(tcase, refuses_rules);
     tcase_add_test(tcase, bounds_the_policies);
+    tcase_add_test(tcase, each_failed_allocation_is_no_memory);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Processes of `cubinet warm` that share one cache, with a compiler that counts and takes its time.
+
+one_build:   eight behind a barrier want one specialisation: exactly one compile, everybody exits 0.
+interrupt:   a warm is interrupted while it builds: the cache verifies, the next warm finishes.
+killed:      the process that builds is killed by SIGKILL: the next builds at once and the cache is whole.
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PROCESSES = 8
+DEADLINE_S = 60
+# N and K that only the generic candidate takes, and M in 0..1: one specialisation.
+MANIFEST = {"schema": "cubinet.manifest/1", "shapes": [{"op": "fp8_gemm", "layer": "odd", "n": 33, "k": 130}]}
+
+
+class Bench:
+    def __init__(self, arguments, top):
+        self.cubinet, self.top = arguments.cubinet, top
+        self.cache, self.count_file = os.path.join(top, "cache"), os.path.join(top, "count")
+        self.manifest = os.path.join(top, "manifest.json")
+        with open(self.manifest, "w", encoding="utf-8") as file:
+            json.dump(MANIFEST, file)
+        self.environment = {"PATH": os.environ["PATH"], "HOME": top, "LC_ALL": "C", "FAKE_NVRTC_COUNT": self.count_file,
+                            "CUBINET_NVRTC": os.path.join(arguments.fake, "libnvrtc_stub.so"),
+                            "CUBINET_CUDA": "/nonexistent/libcuda.so.1"}
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+            if name in os.environ:
+                self.environment[name] = os.environ[name]
+
+    def verb(self, name, max_m=1):
+        command = [self.cubinet, "--json", "--cache", self.cache, name]
+        if name in ("warm", "check"):
+            command += ["--manifest", self.manifest, "--ops", "fp8_gemm", "--arch", "sm_90a", "--max-m", str(max_m)]
+        return command
+
+    def compiles(self):
+        return os.path.getsize(self.count_file) if os.path.exists(self.count_file) else 0
+
+    def start(self, command, delay_ms, **more):
+        environment = dict(self.environment, FAKE_NVRTC_DELAY_MS=str(delay_ms))
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+    def result(self, process, wanted_code=0):
+        out, err = process.communicate(timeout=DEADLINE_S)
+        assert process.returncode == wanted_code, (process.returncode, out, err)
+        return json.loads(out)
+
+    def wait_for_compiles(self, wanted):
+        end = time.monotonic() + DEADLINE_S
+        while self.compiles() < wanted:
+            assert time.monotonic() < end, "no compile began"
+            time.sleep(0.005)
+
+
+def one_build(bench):
+    before = bench.result(bench.start(bench.verb("check"), 0), wanted_code=3)
+    assert before["requested"] == 1 and len(before["missing"]) == 1, before
+    barrier = ["bash", "-c", 'echo ready; read -r _; exec "$@"', "barrier"]
+    processes = [bench.start(barrier + bench.verb("warm"), 2000, stdin=subprocess.PIPE) for _ in range(PROCESSES)]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    results = [bench.result(process) for process in processes]
+    assert bench.compiles() == 1, "%d compiles" % bench.compiles()
+    assert sum(result["compiled"] for result in results) == 1, results
+    assert all(result["compiled"] + result["already"] == 1 and not result["failed"] for result in results), results
+    assert bench.result(bench.start(bench.verb("check"), 0))["present"] == 1
+
+
+def finish_after(bench):
+    verified = bench.result(bench.start(bench.verb("verify"), 0))
+    assert not verified["damaged"], verified
+    before = bench.compiles()
+    started = time.monotonic()
+    again = bench.result(bench.start(bench.verb("warm"), 0))
+    assert again["compiled"] == 1 and not again["failed"], again
+    assert bench.compiles() == before + 1
+    assert time.monotonic() - started < 10, "waited for a holder that is gone"
+    assert bench.result(bench.start(bench.verb("check"), 0))["present"] == 1
+
+
+def interrupt(bench):
+    process = bench.start(bench.verb("warm"), 600000, start_new_session=True)
+    bench.wait_for_compiles(1)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the tool and its build children
+    process.communicate(timeout=DEADLINE_S)
+    assert process.returncode in (-signal.SIGINT, 130), process.returncode
+    finish_after(bench)
+
+
+def killed(bench):
+    process = bench.start(bench.verb("warm"), 600000)
+    bench.wait_for_compiles(1)
+    process.kill()
+    # communicate ends when the build child, which holds the pipes too, is gone: it must not outlive its parent.
+    process.communicate(timeout=DEADLINE_S)
+    finish_after(bench)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cubinet", required=True)
+    parser.add_argument("--fake", required=True)
+    parser.add_argument("case", choices=("one_build", "interrupt", "killed"))
+    arguments = parser.parse_args()
+    top = tempfile.mkdtemp(prefix="cubinet-cli-")
+    try:
+        {"one_build": one_build, "interrupt": interrupt, "killed": killed}[arguments.case](Bench(arguments, top))
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

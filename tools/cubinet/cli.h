@@ -127,6 +127,7 @@ void cli_choice_name(const char *choices, int64_t position, char *ret_name, size
 
 /* session.c: opens the runtime with the global options. flags: CBN_RUNTIME_*. */
 int cli_session_open(struct cli *cli, uint32_t flags);
+int cli_session_open_existing(struct cli *cli, uint32_t flags); /* the folder of --cache is not made */
 void cli_session_close(struct cli *cli);
 
 /* profile.c */

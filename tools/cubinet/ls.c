@@ -184,7 +184,7 @@ int cli_ls(struct cli *cli)
     uint32_t arch = 0;
     int result = cli->options.arch ? cli_arch_get(cli, &arch) : CLI_OK;
     if (result == CLI_OK)
-        result = cli_session_open(cli, CBN_RUNTIME_CACHE_REQUIRED);
+        result = cli_session_open_existing(cli, CBN_RUNTIME_CACHE_REQUIRED);
     if (result != CLI_OK)
         return result;
     struct listing listing = {.filter = &cli->options};

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/args.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "model/architecture.h"
@@ -32,13 +33,9 @@ static int32_t copy_options(const struct cbn_model_options *options, struct cbn_
                             struct cbn_error *err)
 {
     struct cbn_model_options known = CBN_MODEL_OPTIONS_INIT;
-    if (options && options->size < sizeof(options->size))
-        return cbn__error_own(err, CBN_STATUS_INVALID, "options.size is %u; use CBN_MODEL_OPTIONS_INIT", options->size);
-    if (options)
-        memcpy(&known, options, options->size < sizeof(known) ? options->size : sizeof(known));
-    for (size_t i = sizeof(known); options && i < options->size; i++)
-        if (((const uint8_t *)options)[i])
-            return cbn__error_own(err, CBN_STATUS_INVALID, "options sets a field that this library does not know");
+    int32_t status = options ? cbn__args_take(&known, sizeof(known), options, "cbn_model_options", err) : CBN_STATUS_OK;
+    if (status != CBN_STATUS_OK)
+        return status;
     if (known.reserved)
         return cbn__error_own(err, CBN_STATUS_INVALID, "options.reserved is %u; it must be 0", known.reserved);
     if (known.tp < 0 || known.tp > INT32_MAX)

@@ -149,7 +149,7 @@ static int function_find(const char *function)
     return -1;
 }
 
-void fake_cuda_fail(const char *function, uint32_t nth, int code)
+void fake_cuda_script(const char *function, uint32_t nth, int code)
 {
     int id = function_find(function);
     pthread_mutex_lock(&fake_state.lock);
@@ -158,7 +158,7 @@ void fake_cuda_fail(const char *function, uint32_t nth, int code)
     while (failure < end_of && failure->countdown)
         failure++;
     if (id < 0 || failure == end_of)
-        fake_violate("fake_cuda_fail(%s): no such function, or the script is full", function);
+        fake_violate("fake_cuda_script(%s): no such function, or the script is full", function);
     else
         *failure = (struct fake_failure){(enum fake_function_id)id, nth, (CUresult)code};
     pthread_mutex_unlock(&fake_state.lock);

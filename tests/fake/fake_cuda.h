@@ -35,7 +35,7 @@ struct fake_launch {
     X(void, set_version, (int version))                  /* 12040 is 12.4 */                                           \
     X(void, set_device_count, (int count))                                                                             \
     X(void, set_device, (int device, int capability, int sms))                                                         \
-    X(void, fail, (const char *function, uint32_t nth, int code)) /* the nth call from now (1: the next) gives code */ \
+    X(void, script, (const char *function, uint32_t nth, int code)) /* the nth call from now (1: the next) gives code */ \
     X(uint32_t, calls, (const char *function))           /* so far; 0 for an unknown name */                           \
     X(uint32_t, calls_total, (void))                     /* of every function */                                       \
     X(uint32_t, launch_count, (void))                                                                                  \

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "driver/nvrtc.h"
 #include "fake/fake_cuda.h"
+#include "fake/pin.h"
 #include "launch/kernel.h"
 
 #define LIBCUDA CBN_TEST_BINARY_DIR "/tests/fake/libcuda.so.1"
@@ -46,6 +47,7 @@ static void compile(const char *arch)
     ck_assert_msg(cbn__nvrtc_open(NULL, NULL, &nvrtc, &error) == CBN_STATUS_OK, "%s", error.message);
     ck_assert_msg(cbn__nvrtc_compile(nvrtc, &given, &cubin, &ptx, &log, &error) == CBN_STATUS_OK, "%s: %s",
                   error.message, cbn__buf_text(&log));
+    pin_nvrtc();
     cbn__nvrtc_close(nvrtc);
 }
 

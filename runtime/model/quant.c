@@ -127,7 +127,7 @@ static void count_match(struct tally *tally, int64_t layer)
 {
     if (layer == MATCH_EVERY_LAYER)
         tally->left = 0;
-    if (layer < tally->query->first_layer || layer >= tally->query->layer_end)
+    if (layer < 0 || layer < tally->query->first_layer || layer >= tally->query->layer_end)
         return;
     uint8_t bit = (uint8_t)(1u << (layer % 8));
     tally->left -= !(tally->seen[layer / 8] & bit);

@@ -1,93 +1,9 @@
 /*
- * config.json to shapes: against the table of real models, by hand-made edits of their configs, and broken files.
+ * config.json to shapes: against the table of real models, and by hand-made edits of their configs.
  */
-#include <check.h>
-#include <errno.h>
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cubinet/model.h>
+#include "unit/model_fixture.h"
 
 #include "model/architecture.h"
-
-#define DATA CBN_TEST_SOURCE_DIR "/tests/data/"
-#define MODELS DATA "models/"
-
-static char folder[] = "/tmp/cubinet-model-XXXXXX";
-static char config_path[64];
-static struct cbn_error error;
-
-static void set_up(void)
-{
-    strcpy(folder + sizeof(folder) - 7, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    (void)snprintf(config_path, sizeof(config_path), "%s/config.json", folder);
-    memset(&error, 0, sizeof(error));
-}
-
-static void tear_down(void)
-{
-    (void)unlink(config_path);
-    ck_assert_int_eq(rmdir(folder), 0);
-}
-
-static void write_bytes(const void *bytes, size_t size)
-{
-    FILE *file = fopen(config_path, "wb");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(bytes, 1, size, file), size);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-static void write_text(const char *text)
-{
-    write_bytes(text, strlen(text));
-}
-
-static json_t *read_model(const char *name)
-{
-    char path[256];
-    (void)snprintf(path, sizeof(path), MODELS "%s.json", name);
-    json_t *config = json_load_file(path, 0, NULL);
-    ck_assert_ptr_nonnull(config);
-    return config;
-}
-
-/* Takes config. */
-static struct cbn_model *load_config(json_t *config, int64_t tp, int64_t ep)
-{
-    struct cbn_model_options options = CBN_MODEL_OPTIONS_INIT;
-    struct cbn_model *model = NULL;
-    options.tp = tp;
-    options.ep = ep;
-    ck_assert_int_eq(json_dump_file(config, config_path, 0), 0);
-    json_decref(config);
-    int32_t status = cbn_model_load(config_path, &options, &model, &error);
-    ck_assert_msg((status == CBN_STATUS_OK) == (model != NULL), "status %d with%s model", status, model ? "" : "out");
-    ck_assert_int_eq(status, error.status);
-    return model;
-}
-
-/* Takes config. */
-static void expect_refusal(json_t *config, int64_t tp, int64_t ep, int32_t status, const char *words)
-{
-    ck_assert_ptr_null(load_config(config, tp, ep));
-    ck_assert_msg(error.status == status, "%s instead of %s: %s", cbn_status_name(error.status),
-                  cbn_status_name(status), error.message);
-    ck_assert_msg(strstr(error.message, words) != NULL, "\"%s\" is not in: %s", words, error.message);
-}
-
-static void expect_file_refusal(int32_t status, const char *words)
-{
-    struct cbn_model *model = NULL;
-    ck_assert_int_eq(cbn_model_load(config_path, NULL, &model, &error), status);
-    ck_assert_ptr_null(model);
-    ck_assert_msg(strstr(error.message, words) != NULL, "\"%s\" is not in: %s", words, error.message);
-}
 
 /* Qwen3-32B with field set to the JSON text value, or taken out for NULL. */
 static json_t *edit_qwen(const char *field, const char *value)
@@ -98,29 +14,6 @@ static json_t *edit_qwen(const char *field, const char *value)
     else
         ck_assert_int_eq(json_object_del(config, field), 0);
     return config;
-}
-
-static json_t *edit_quant(const char *model, const char *field, const char *value)
-{
-    json_t *config = read_model(model);
-    json_t *quant = json_object_get(config, "quantization_config");
-    if (value)
-        ck_assert_int_eq(json_object_set_new(quant, field, json_loads(value, JSON_DECODE_ANY, NULL)), 0);
-    else
-        ck_assert_int_eq(json_object_del(quant, field), 0);
-    return config;
-}
-
-static const struct cbn_model_shape *find_shape(const struct cbn_model *model, const char *layer)
-{
-    const struct cbn_model_shape *found = NULL, *shape;
-    for (uint32_t i = 0; (shape = cbn_model_shape_get(model, i)); i++)
-        if (strcmp(shape->layer, layer) == 0) {
-            ck_assert_msg(!found, "%s stands twice", layer);
-            found = shape;
-        }
-    ck_assert_msg(found != NULL, "no layer %s", layer);
-    return found;
 }
 
 static bool has_layer(const struct cbn_model *model, const char *layer)
@@ -454,116 +347,6 @@ START_TEST(test_bad_field)
 }
 END_TEST
 
-static const struct {
-    const char *field, *value;
-    int32_t status;
-    const char *words;
-} bad_quants[] = {
-    {"quant_method", NULL, CBN_STATUS_INVALID, "quantization_config.quant_method is missing"},
-    {"quant_method", "8", CBN_STATUS_INVALID, "quantization_config.quant_method is an integer"},
-    {"quant_method", "\"compressed-tensors\"", CBN_STATUS_UNSUPPORTED, "quant_method is \"compressed-tensors\""},
-    {"quant_method", "\"modelopt\"", CBN_STATUS_UNSUPPORTED, "quant_method is \"modelopt\""},
-    {"quant_method", "\"nvfp4\"", CBN_STATUS_UNSUPPORTED, "quant_method is \"nvfp4\""},
-    {"fmt", "\"e5m2\"", CBN_STATUS_UNSUPPORTED, "fmt is \"e5m2\""},
-    {"activation_scheme", "\"static\"", CBN_STATUS_UNSUPPORTED, "activation_scheme is \"static\""},
-    {"weight_block_size", NULL, CBN_STATUS_UNSUPPORTED, "weight_block_size is missing"},
-    {"weight_block_size", "null", CBN_STATUS_UNSUPPORTED, "weight_block_size is null"},
-    {"weight_block_size", "[128]", CBN_STATUS_INVALID, "weight_block_size is not an array of two"},
-    {"weight_block_size", "[128, 128, 128]", CBN_STATUS_INVALID, "weight_block_size"},
-    {"weight_block_size", "[128.0, 128]", CBN_STATUS_INVALID, "weight_block_size"},
-    {"weight_block_size", "128", CBN_STATUS_INVALID, "weight_block_size"},
-    {"weight_block_size", "[64, 128]", CBN_STATUS_UNSUPPORTED, "weight_block_size is [64, 128]"},
-    {"weight_block_size", "[1, 128]", CBN_STATUS_UNSUPPORTED, "weight_block_size is [1, 128]"},
-    {"modules_to_not_convert", "\"lm_head\"", CBN_STATUS_INVALID, "modules_to_not_convert is a string"},
-    {"modules_to_not_convert", "[\"lm_head\", 3]", CBN_STATUS_INVALID, "modules_to_not_convert[1] is an integer"},
-    {"modules_to_not_convert", "[\"\"]", CBN_STATUS_INVALID, "modules_to_not_convert[0] is empty"},
-    {"ignored_layers", "[\"re:.*gate\"]", CBN_STATUS_UNSUPPORTED, "ignored_layers[0] \"re:.*gate\" is a pattern"},
-    {"ignored_layers", "[\"model.layers.0*\"]", CBN_STATUS_UNSUPPORTED, "is a pattern"},
-};
-
-START_TEST(test_bad_quantization)
-{
-    expect_refusal(edit_quant("Qwen3-32B-FP8", bad_quants[_i].field, bad_quants[_i].value), 1, 0, bad_quants[_i].status,
-                   bad_quants[_i].words);
-}
-END_TEST
-
-/* Entry of an exclusion list, a layer of DeepSeek-V3 (first_k_dense_replace 3, 61 layers), and whether FP8 is left. */
-static const struct {
-    const char *entries, *layer;
-    uint32_t fp8;
-} exclusions[] = {
-    {"[\"lm_head\", \"model.embed_tokens\", \"model.layers.3.mlp.gate\"]", "mlp.gate_up_proj", 1},
-    {"[\"gate\", \"visual\", \"mtp.layers.0.self_attn\"]", "self_attn.o_proj", 1},
-    {"[\"kv_b_proj\"]", "self_attn.kv_b_proj", 0},
-    {"[\"v_b_proj\"]", "self_attn.kv_b_proj", 1},
-    {"[\"kv_b_proj\"]", "self_attn.q_b_proj", 1},
-    {"[\"self_attn\"]", "self_attn.o_proj", 0},
-    {"[\"self_attn\"]", "mlp.down_proj", 1},
-    {"[\"model.layers\"]", "mlp.experts.w2", 0},
-    {"[\"model\"]", "mlp.experts.w2", 0},
-    {"[\"language_model.model.layers.*.self_attn.o_proj\"]", "self_attn.o_proj", 0},
-    {"[\"*.o_proj\"]", "self_attn.o_proj", 0},
-    {"[\"*.self_attn\"]", "self_attn.o_proj", 0},
-    {"[\"q_a_proj\"]", "self_attn.fused_qkv_a_proj_with_mqa", 0},
-    {"[\"fused_qkv_a_proj_with_mqa\"]", "self_attn.fused_qkv_a_proj_with_mqa", 0},
-    {"[\"mlp.experts\"]", "mlp.experts.w13", 0},
-    {"[\"mlp.experts\"]", "mlp.shared_experts.down_proj", 1},
-    {"[\"experts.17.up_proj\"]", "mlp.experts.w13", 0},
-    {"[\"mlp.gate_proj\"]", "mlp.gate_up_proj", 0},
-    {"[\"mlp.gate_proj\"]", "mlp.shared_experts.gate_up_proj", 1},
-    {"[\"model.layers.0\", \"model.layers.1.mlp\", \"layers.2.mlp.up_proj\"]", "mlp.gate_up_proj", 0},
-    {"[\"model.layers.0\", \"model.layers.1.mlp\", \"layers.2.mlp.up_proj\"]", "mlp.down_proj", 1},
-    {"[\"model.layers.0\", \"model.layers.0\", \"model.layers.1\"]", "mlp.gate_up_proj", 1},
-    {"[\"model.layers.3\", \"model.layers.4\", \"model.layers.5\"]", "mlp.gate_up_proj", 1},
-    {"[\"model.layers.99999999999999999999\", \"model.layers.-1\"]", "self_attn.o_proj", 1},
-    {"[\"model.layers.\"]", "self_attn.o_proj", 0},
-};
-
-START_TEST(test_exclusions)
-{
-    static const char *const fields[] = {"modules_to_not_convert", "ignored_layers"};
-    for (int i = 0; i < 2; i++) {
-        struct cbn_model *model = load_config(edit_quant("DeepSeek-V3", fields[i], exclusions[_i].entries), 8, 0);
-        const struct cbn_model_shape *shape = find_shape(model, exclusions[_i].layer);
-        ck_assert_msg(shape->fp8 == exclusions[_i].fp8, "%s: %s", exclusions[_i].entries, shape->layer);
-        ck_assert_int_eq(strstr(shape->reason, fields[i]) != NULL, !shape->fp8);
-        cbn_model_destroy(model);
-    }
-}
-END_TEST
-
-/* All 58 sparse layers, but one, then that one too. */
-START_TEST(test_exclusion_layer_by_layer)
-{
-    for (int last = 59; last <= 60; last++) {
-        json_t *config = read_model("DeepSeek-V3"), *list = json_array();
-        for (int i = 3; i <= last; i++)
-            json_array_append_new(list, json_sprintf("model.layers.%d.mlp.shared_experts", i));
-        json_object_set_new(json_object_get(config, "quantization_config"), "modules_to_not_convert", list);
-        struct cbn_model *model = load_config(config, 1, 0);
-        ck_assert_uint_eq(find_shape(model, "mlp.shared_experts.down_proj")->fp8, last == 59);
-        ck_assert_uint_eq(find_shape(model, "mlp.experts.w2")->fp8, 1);
-        cbn_model_destroy(model);
-    }
-}
-END_TEST
-
-START_TEST(test_fp4_experts)
-{
-    json_t *config = read_model("DeepSeek-V4-Flash-FP8");
-    json_object_set_new(config, "expert_dtype", json_string("fp4"));
-    struct cbn_model *model = load_config(config, 1, 0);
-    ck_assert_ptr_nonnull(strstr(find_shape(model, "mlp.experts.w13")->reason, "expert_dtype is fp4"));
-    ck_assert_uint_eq(find_shape(model, "mlp.experts.w2")->fp8, 0);
-    ck_assert_uint_eq(find_shape(model, "mlp.shared_experts.down_proj")->fp8, 1);
-    cbn_model_destroy(model);
-    config = read_model("DeepSeek-V4-Flash-FP8");
-    json_object_set_new(config, "expert_dtype", json_integer(4));
-    expect_refusal(config, 1, 0, CBN_STATUS_INVALID, "expert_dtype is an integer");
-}
-END_TEST
-
 START_TEST(test_conditions)
 {
     json_t *config = read_model("DeepSeek-V3");
@@ -658,154 +441,10 @@ START_TEST(test_second_architecture_counts)
 }
 END_TEST
 
-static const struct {
-    const char *text;
-    int32_t status;
-    const char *words;
-} bad_texts[] = {
-    {"", CBN_STATUS_INVALID, "is empty"},
-    {"   \n", CBN_STATUS_INVALID, "line 2 column 0"},
-    {"PK\003\004", CBN_STATUS_INVALID, "line 1"},
-    {"[]", CBN_STATUS_INVALID, "holds an array"},
-    {"{\n\"hidden_size\": 1,\n\"hidden_size\": 2}", CBN_STATUS_INVALID, "line 3"},
-    {"{\"a\": 1", CBN_STATUS_INVALID, "line 1"},
-    {"{\"a\": 1}\n}", CBN_STATUS_INVALID, "line 2"},
-    {"{\"a\": NaN}", CBN_STATUS_INVALID, "line 1 column 9"},
-    {"{\"a\": Infinity}", CBN_STATUS_INVALID, "line 1"},
-    {"{\"a\":\n 99999999999999999999}", CBN_STATUS_LIMIT, "line 2"},
-    {"{\"a\": 1e999}", CBN_STATUS_LIMIT, "line 1"},
-    {"{\"a\": \"\xff\"}", CBN_STATUS_INVALID, "line 1"},
-    {"{'a': 1}", CBN_STATUS_INVALID, "line 1"},
-    {"{\"a\": 1,}", CBN_STATUS_INVALID, "line 1"},
-    {"// remark\n{}", CBN_STATUS_INVALID, "line 1"},
-};
-
-START_TEST(test_bad_text)
+int main(void)
 {
-    write_text(bad_texts[_i].text);
-    expect_file_refusal(bad_texts[_i].status, bad_texts[_i].words);
-}
-END_TEST
-
-static void write_nested(int depth)
-{
-    char text[512] = "{\"architectures\":";
-    size_t at = strlen(text);
-    for (int i = 1; i < depth; i++)
-        text[at++] = '[';
-    for (int i = 1; i < depth; i++)
-        text[at++] = ']';
-    text[at++] = '}';
-    write_bytes(text, at);
-}
-
-START_TEST(test_depth)
-{
-    write_nested(64);
-    expect_file_refusal(CBN_STATUS_INVALID, "architectures[0] is an array");
-    write_nested(65);
-    expect_file_refusal(CBN_STATUS_LIMIT, "nested deeper than 64");
-    /* Brackets within a string are no depth, whatever escapes stand before them. */
-    write_text(
-        "{\"architectures\": [\"\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\\\"]}");
-    expect_file_refusal(CBN_STATUS_UNSUPPORTED, "architectures names");
-}
-END_TEST
-
-static void write_padded(size_t size)
-{
-    char *text = malloc(size);
-    ck_assert_ptr_nonnull(text);
-    memset(text, ' ', size);
-    memcpy(text, "[]", 2);
-    write_bytes(text, size);
-    free(text);
-}
-
-START_TEST(test_size)
-{
-    write_padded((size_t)16 << 20);
-    expect_file_refusal(CBN_STATUS_INVALID, "holds an array");
-    write_padded(((size_t)16 << 20) + 1);
-    expect_file_refusal(CBN_STATUS_LIMIT, "larger than 16 MiB");
-}
-END_TEST
-
-START_TEST(test_number_of_values)
-{
-    size_t size = 2000003;
-    char *text = malloc(size);
-    ck_assert_ptr_nonnull(text);
-    text[0] = '[';
-    for (size_t i = 1; i < size - 1; i += 2)
-        memcpy(text + i, "1,", 2);
-    text[size - 2] = '1';
-    text[size - 1] = ']';
-    write_bytes(text, size);
-    free(text);
-    expect_file_refusal(CBN_STATUS_LIMIT, "more than 1000000 values");
-}
-END_TEST
-
-START_TEST(test_embedded_nul)
-{
-    write_bytes("{\"architectures\": [\"Qwen3\0ForCausalLM\"]}", 41);
-    expect_file_refusal(CBN_STATUS_INVALID, "line 1");
-    write_text("{\"architectures\": [\"Qwen3ForCausalLM\\u0000\"]}");
-    expect_file_refusal(CBN_STATUS_INVALID, "line 1");
-}
-END_TEST
-
-START_TEST(test_not_a_file)
-{
-    struct cbn_model *model = NULL;
-    ck_assert_int_eq(cbn_model_load(folder, NULL, &model, &error), CBN_STATUS_IO);
-    ck_assert_ptr_nonnull(strstr(error.message, "is a folder"));
-    ck_assert_uint_eq(error.domain, CBN_DOMAIN_OS);
-    ck_assert_int_eq(error.native_code, EISDIR);
-    ck_assert_int_eq(cbn_model_load(config_path, NULL, &model, &error), CBN_STATUS_IO);
-    ck_assert_int_eq(error.native_code, ENOENT);
-    ck_assert_ptr_nonnull(strstr(error.message, config_path));
-    ck_assert_int_eq(mkfifo(config_path, 0600), 0);
-    ck_assert_int_eq(cbn_model_load(config_path, NULL, &model, &error), CBN_STATUS_IO);
-    ck_assert_ptr_nonnull(strstr(error.message, "not a regular file"));
-    ck_assert_ptr_null(model);
-}
-END_TEST
-
-/* Every prefix of a real config is refused, none crashes. */
-START_TEST(test_every_truncation)
-{
-    char text[2048];
-    FILE *file = fopen(MODELS "Qwen3-32B-FP8.json", "r");
-    ck_assert_ptr_nonnull(file);
-    size_t size = fread(text, 1, sizeof(text), file);
-    (void)fclose(file);
-    ck_assert_uint_gt(size, 800);
-    ck_assert_uint_lt(size, sizeof(text));
-    for (size_t i = 0; i < size; i++) {
-        struct cbn_model *model = NULL;
-        write_bytes(text, i);
-        ck_assert_int_eq(cbn_model_load(config_path, NULL, &model, NULL), CBN_STATUS_INVALID);
-        ck_assert_ptr_null(model);
-    }
-}
-END_TEST
-
-#define COUNT(table) (int)(sizeof(table) / sizeof((table)[0]))
-
-static TCase *make_case(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_set_timeout(tcase, 60);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
-static void add_shapes(Suite *suite)
-{
-    TCase *tcase = make_case(suite, "shapes");
+    Suite *suite = suite_create("model");
+    TCase *tcase = make_case(suite, "model");
     tcase_add_loop_test(tcase, test_table_of_real_models, 0, REAL_MODEL_COUNT);
     tcase_add_loop_test(tcase, test_name_is_the_architecture, 0, REAL_MODEL_COUNT);
     tcase_add_test(tcase, test_every_architecture_is_compared_with_the_table);
@@ -815,41 +454,14 @@ static void add_shapes(Suite *suite)
     tcase_add_test(tcase, test_merged_parts_must_fill_their_blocks);
     tcase_add_test(tcase, test_kv_heads_are_replicated_above_their_number);
     tcase_add_test(tcase, test_ranks_that_do_not_divide_name_the_field);
-    tcase_add_test(tcase, test_fp4_experts);
+    tcase_add_test(tcase, test_options_are_checked);
+    tcase_add_test(tcase, test_shorter_options);
+    tcase_add_test(tcase, test_accessors_take_nothing);
+    tcase_add_loop_test(tcase, test_bad_field, 0, COUNT(bad_fields));
     tcase_add_test(tcase, test_conditions);
     tcase_add_test(tcase, test_conditions_that_cannot_be_told);
     tcase_add_test(tcase, test_dense_layers_of_a_sparse_qwen);
     tcase_add_test(tcase, test_nested_text_config);
     tcase_add_test(tcase, test_second_architecture_counts);
-    tcase_add_loop_test(tcase, test_exclusions, 0, COUNT(exclusions));
-    tcase_add_test(tcase, test_exclusion_layer_by_layer);
-}
-
-static void add_refusals(Suite *suite)
-{
-    TCase *tcase = make_case(suite, "refusals");
-    tcase_add_test(tcase, test_options_are_checked);
-    tcase_add_test(tcase, test_shorter_options);
-    tcase_add_test(tcase, test_accessors_take_nothing);
-    tcase_add_loop_test(tcase, test_bad_field, 0, COUNT(bad_fields));
-    tcase_add_loop_test(tcase, test_bad_quantization, 0, COUNT(bad_quants));
-    tcase_add_loop_test(tcase, test_bad_text, 0, COUNT(bad_texts));
-    tcase_add_test(tcase, test_depth);
-    tcase_add_test(tcase, test_size);
-    tcase_add_test(tcase, test_number_of_values);
-    tcase_add_test(tcase, test_embedded_nul);
-    tcase_add_test(tcase, test_not_a_file);
-    tcase_add_test(tcase, test_every_truncation);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("model");
-    add_shapes(suite);
-    add_refusals(suite);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -19,6 +19,7 @@ struct walk {
     const char *formula;
     const char *at;
     bool split;
+    char field[NAME_BYTES]; /* the last field read, for messages */
 };
 
 static int32_t walk_part(struct walk *walk, int64_t *ret_value);
@@ -94,6 +95,7 @@ static int32_t walk_name(struct walk *walk, char ret_word[NAME_BYTES], int64_t *
     int32_t status = walk_field(walk, ret_word);
     if (status != CBN_STATUS_OK || find_ranks(walk->scope, ret_word, ret_value))
         return status;
+    memcpy(walk->field, ret_word, sizeof(walk->field));
     return cbn__json_read_extent(walk->scope->config, walk->scope->where, ret_word, ret_value, walk->scope->err);
 }
 
@@ -123,6 +125,11 @@ static int32_t walk_atom(struct walk *walk, int64_t *ret_value)
 static int32_t refuse_division(const struct walk *walk, const char *start, int length, int64_t value, const char *name,
                                int64_t divisor)
 {
+    bool alternatives = memchr(start, '|', (size_t)length) != NULL;
+    if (alternatives) {
+        start = walk->field;
+        length = (int)strlen(walk->field);
+    }
     return cbn__error_own(walk->scope->err, CBN_STATUS_INVALID,
                           "%s %lld does not divide %s%.*s (%lld); give a number of ranks that does", name,
                           (long long)divisor, walk->scope->where, length, start, (long long)value);

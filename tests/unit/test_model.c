@@ -239,7 +239,8 @@ START_TEST(test_ranks_that_do_not_divide_name_the_field)
     expect_refusal(read_model("Qwen3-32B-FP8"), 128, 0, CBN_STATUS_INVALID, "num_attention_heads");
     expect_refusal(edit_qwen("intermediate_size", "25601"), 8, 0, CBN_STATUS_INVALID,
                    "tp 8 does not divide intermediate_size (25601)");
-    expect_refusal(read_model("DeepSeek-V3"), 8, 7, CBN_STATUS_INVALID, "ep 7 does not divide");
+    expect_refusal(read_model("DeepSeek-V3"), 8, 7, CBN_STATUS_INVALID, "ep 7 does not divide n_routed_experts (256)");
+    expect_refusal(read_model("Qwen3-30B-A3B-FP8"), 1, 7, CBN_STATUS_INVALID, "divide num_experts (128)");
     expect_refusal(read_model("DeepSeek-V4-Flash-FP8"), 16, 0, CBN_STATUS_INVALID,
                    "tp 16 does not divide o_groups (8)");
     expect_refusal(read_model("Qwen3-32B-FP8"), INT32_MAX, 0, CBN_STATUS_INVALID, "num_attention_heads");

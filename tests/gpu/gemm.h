@@ -1,0 +1,94 @@
+/*
+ * Products: operands with their fp64 answer, and one checked call in any form and placement.
+ */
+#ifndef TESTS_GPU_GEMM_H
+#define TESTS_GPU_GEMM_H
+
+#include "suite.h"
+
+/* Operands of one (N, K), in plain contiguous storage, and the product of what they stand for. */
+struct problem {
+    int64_t m, n, k, groups;
+    bool a_pow2, w_pow2; /* scales are powers of two: may be given packed */
+    uint32_t gran;
+    CUdeviceptr x;           /* fp32 [m,k]: what is quantised */
+    CUdeviceptr codes, sa;   /* fp8_quantize of x: e4m3 [m,k], fp32 [m,groups] */
+    CUdeviceptr w, sw;       /* e4m3 [n,k], fp32 [rows,groups] */
+    CUdeviceptr bias;        /* fp32 [n], exact in bf16 and fp16 */
+    CUdeviceptr ref, absref; /* fp64 [m,n] */
+};
+
+struct problem_options {
+    int64_t m, n, k;
+    bool a_pow2, w_pow2;
+    uint32_t gran;
+    int mantissa_bits; /* of x: 7 is exact in bf16 and fp16 */
+    uint64_t seed;
+};
+
+/* False: fp8_quantize failed, which is a fault already. */
+bool problem_create(struct suite *suite, struct tally *tally, const struct problem_options *options,
+                    struct problem *ret_problem);
+/* ref and absref from the operands as they are now. */
+void problem_solve(struct problem *problem);
+void problem_done(struct problem *problem);
+
+struct form {
+    uint32_t in, out;
+    uint32_t layout;   /* of activation scales, E4M3 input only */
+    uint32_t w_format; /* enum cbn_scale_format */
+    uint32_t gran;
+    uint32_t bias;     /* enum cbn_bias_kind */
+    bool pow2, propagate, no_pdl;
+};
+
+#define FORM_COUNT 99u /* every input with every output, three times with other weights, bias and PDL */
+struct form form_default(void); /* bf16 in and out, fp32 128 x 128 scales, PDL: the default profile */
+struct form form_at(uint32_t index);
+bool form_is_packed(const struct form *form);
+/* The operand set that a form needs: whether activation and weight scales are powers of two. */
+bool form_a_pow2(const struct form *form);
+bool form_w_pow2(const struct form *form);
+
+enum gemm_slot { GEMM_SLOT_D0, GEMM_SLOT_D1, GEMM_SLOT_D2, GEMM_SLOT_COUNT };
+
+struct gemm_call {
+    enum suite_runtime runtime;
+    struct form form;
+    int64_t m;
+    int64_t lda_pad, ldw_pad, ldd_pad, s_pad; /* elements past a tight row; s_pad: of the scales' long stride */
+    int64_t a_offset, w_offset, d_offset;     /* elements after an aligned address */
+    bool w_scale_columns;                     /* weight scales column-major, rows rounded up to 4 */
+    bool has_m_valid;
+    int64_t m_valid;
+    bool has_bad_row; /* row bad_row of A (and its scales) is bytes bad_byte; its own result is not looked at */
+    int64_t bad_row;
+    uint8_t bad_byte;
+    uint32_t max_sms;
+    double tolerance; /* 0: by the output's dtype; < 0: exact */
+    enum gemm_slot slot;
+};
+
+struct gemm_output {
+    CUdeviceptr data;
+    int64_t ld_bytes, row_bytes;
+    const char *kernel; /* candidate that ran; NULL: the call failed */
+};
+
+struct gemm_call gemm_call_plain(int64_t m);
+/* Places the operands in poison, calls, compares with the fp64 answer, and looks for bytes written elsewhere. */
+struct gemm_output gemm_run(struct suite *suite, struct tally *tally, const struct problem *problem,
+                            const struct gemm_call *call);
+/* The arguments that gemm_run would call with; operands are placed. */
+void gemm_place(struct suite *suite, const struct problem *problem, const struct gemm_call *call,
+                struct cbn_fp8_gemm_args *ret_args);
+/* Checks D of a call whose arguments came from gemm_place. */
+struct gemm_output gemm_check(struct suite *suite, struct tally *tally, const struct problem *problem,
+                              const struct gemm_call *call, const struct cbn_fp8_gemm_args *args);
+/* Bytes that differ in the first rows of two outputs; skip_row < 0: none is skipped. */
+uint64_t gemm_unequal(struct suite *suite, const struct gemm_output *a, const struct gemm_output *b, int64_t rows,
+                      int64_t skip_row);
+uint64_t count_read(struct suite *suite);
+void count_reset(struct suite *suite);
+
+#endif

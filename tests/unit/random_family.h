@@ -11,6 +11,8 @@
 
 #include <cubinet/template.h>
 
+#include "unit/random.h"
+
 enum { RF_M, RF_N, RF_K, RF_MODE, RF_FACTS };
 
 static const char *const rf_facts[RF_FACTS] = {"m", "n", "k", "mode"};
@@ -33,61 +35,47 @@ struct rf {
     struct cbn_guard rule_guards[2 * RF_CANDIDATES][RF_GUARDS];
 };
 
-/* splitmix64 (Steele, Lea and Flood, 2014) */
-static uint64_t rf_next(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
-
-static int64_t rf_below(uint64_t *state, int64_t bound)
-{
-    return (int64_t)(rf_next(state) % (uint64_t)bound);
-}
-
 /* Small, round, middling and enormous values: what thresholds look like, and what breaks them. */
 static int64_t rf_value(uint64_t *state)
 {
-    switch (rf_below(state, 8)) {
+    switch (random_below(state, 8)) {
     case 0:
-        return rf_below(state, 4) - 1;
+        return random_below(state, 4) - 1;
     case 1:
-        return (int64_t)1 << rf_below(state, 13);
+        return (int64_t)1 << random_below(state, 13);
     case 2:
-        return INT64_MAX - rf_below(state, 2);
+        return INT64_MAX - random_below(state, 2);
     case 3:
-        return rf_below(state, INT64_C(1) << 40);
+        return random_below(state, INT64_C(1) << 40);
     default:
-        return rf_below(state, 5000);
+        return random_below(state, 5000);
     }
 }
 
 static struct cbn_guard rf_guard(uint64_t *state)
 {
     static const uint32_t for_m[] = {CBN_RELATION_LT, CBN_RELATION_GE, CBN_RELATION_IN_RANGE, CBN_RELATION_EQ};
-    struct cbn_guard guard = {.fact = rf_facts[RF_M], .relation = for_m[rf_below(state, 4)]};
-    if (rf_below(state, 3) == 0) {
-        guard.fact = rf_facts[1 + rf_below(state, RF_FACTS - 1)];
-        guard.relation = rf_below(state, 2) ? CBN_RELATION_MULTIPLE_OF : (uint32_t)(1 + rf_below(state, 6));
+    struct cbn_guard guard = {.fact = rf_facts[RF_M], .relation = for_m[random_below(state, 4)]};
+    if (random_below(state, 3) == 0) {
+        guard.fact = rf_facts[1 + random_below(state, RF_FACTS - 1)];
+        guard.relation = random_below(state, 2) ? CBN_RELATION_MULTIPLE_OF : (uint32_t)(1 + random_below(state, 6));
     }
     guard.value = rf_value(state);
     if (guard.relation == CBN_RELATION_MULTIPLE_OF)
-        guard.value = (int64_t)1 << rf_below(state, 5);
+        guard.value = (int64_t)1 << random_below(state, 5);
     if (guard.relation == CBN_RELATION_IN_RANGE) {
         if (guard.value == INT64_MAX)
             guard.value--;
         guard.value_end = guard.value + 1;
         if (guard.value < INT64_MAX / 2)
-            guard.value_end += rf_below(state, 3000);
+            guard.value_end += random_below(state, 3000);
     }
     return guard;
 }
 
 static uint32_t rf_guards(uint64_t *state, struct cbn_guard *guards, int64_t max)
 {
-    uint32_t count = (uint32_t)rf_below(state, 1 + rf_below(state, max + 1));
+    uint32_t count = (uint32_t)random_below(state, 1 + random_below(state, max + 1));
     for (uint32_t i = 0; i < count; i++)
         guards[i] = rf_guard(state);
     return count;
@@ -95,20 +83,20 @@ static uint32_t rf_guards(uint64_t *state, struct cbn_guard *guards, int64_t max
 
 static void rf_param(uint64_t *state, struct cbn_param *param, struct cbn_bucket *buckets)
 {
-    *param = (struct cbn_param){.source = (uint32_t)(1 + rf_below(state, 4)), .value = rf_below(state, 3)};
+    *param = (struct cbn_param){.source = (uint32_t)(1 + random_below(state, 4)), .value = random_below(state, 3)};
     if (param->source == CBN_PARAM_FACT)
-        param->fact = rf_facts[1 + rf_below(state, RF_FACTS - 1)];
+        param->fact = rf_facts[1 + random_below(state, RF_FACTS - 1)];
     if (param->source < CBN_PARAM_BUCKET)
         return;
     param->source = CBN_PARAM_BUCKET;
-    param->fact = rf_facts[rf_below(state, 2) ? 0 : rf_below(state, RF_FACTS)];
+    param->fact = rf_facts[random_below(state, 2) ? 0 : random_below(state, RF_FACTS)];
     param->buckets = buckets;
     int64_t upper = -1;
-    for (int64_t steps = rf_below(state, RF_BUCKETS); steps > 0; steps--) {
-        upper += 1 + rf_below(state, 1500);
-        buckets[param->bucket_count++] = (struct cbn_bucket){upper, rf_below(state, 4)};
+    for (int64_t steps = random_below(state, RF_BUCKETS); steps > 0; steps--) {
+        upper += 1 + random_below(state, 1500);
+        buckets[param->bucket_count++] = (struct cbn_bucket){upper, random_below(state, 4)};
     }
-    buckets[param->bucket_count++] = (struct cbn_bucket){INT64_MAX, rf_below(state, 4)};
+    buckets[param->bucket_count++] = (struct cbn_bucket){INT64_MAX, random_below(state, 4)};
 }
 
 static void rf_candidate(struct rf *rf, int64_t index)
@@ -117,11 +105,11 @@ static void rf_candidate(struct rf *rf, int64_t index)
     struct cbn_candidate *candidate = &rf->candidates[index];
     (void)snprintf(rf->names[index], sizeof(rf->names[index]), "c%u", (unsigned)(index & 7));
     candidate->name = rf->names[index];
-    candidate->flags = (uint32_t)rf_below(&rf->state, 4) & (CBN_CANDIDATE_OFF | CBN_CANDIDATE_FALLBACK);
+    candidate->flags = (uint32_t)random_below(&rf->state, 4) & (CBN_CANDIDATE_OFF | CBN_CANDIDATE_FALLBACK);
     candidate->guards = rf->guards[index];
     candidate->guard_count = rf_guards(&rf->state, rf->guards[index], RF_GUARDS);
     candidate->params = rf->params[index];
-    candidate->param_count = (uint32_t)rf_below(&rf->state, RF_PARAMS + 1);
+    candidate->param_count = (uint32_t)random_below(&rf->state, RF_PARAMS + 1);
     for (uint32_t i = 0; i < candidate->param_count; i++) {
         rf_param(&rf->state, &rf->params[index][i], rf->buckets[index][i]);
         rf->params[index][i].name = params[i];
@@ -131,7 +119,7 @@ static void rf_candidate(struct rf *rf, int64_t index)
 static void rf_rules(struct rf *rf, const char *policy)
 {
     for (uint32_t i = 0; i < rf->family.candidate_count; i++) {
-        if (rf_below(&rf->state, 4) == 0)
+        if (random_below(&rf->state, 4) == 0)
             continue;
         uint32_t r = rf->family.rule_count++;
         rf->rules[r] = (struct cbn_policy_rule){.policy = policy, .candidate = rf->names[i]};
@@ -150,10 +138,10 @@ static void rf_make(struct rf *rf, uint64_t seed)
     rf->family.sweep_fact = rf_facts[RF_M];
     rf->family.noops = rf->noops;
     rf->family.noop_count = rf_guards(&rf->state, rf->noops, 2);
-    for (uint32_t i = 0; i < rf->family.noop_count && rf_below(&rf->state, 8); i++)
-        rf->noops[i] = (struct cbn_guard){rf_facts[rf_below(&rf->state, 3)], CBN_RELATION_EQ, 0, i, 0};
+    for (uint32_t i = 0; i < rf->family.noop_count && random_below(&rf->state, 8); i++)
+        rf->noops[i] = (struct cbn_guard){rf_facts[random_below(&rf->state, 3)], CBN_RELATION_EQ, 0, i, 0};
     rf->family.candidates = rf->candidates;
-    rf->family.candidate_count = (uint32_t)(1 + rf_below(&rf->state, RF_CANDIDATES));
+    rf->family.candidate_count = (uint32_t)(1 + random_below(&rf->state, RF_CANDIDATES));
     for (uint32_t i = 0; i < rf->family.candidate_count; i++)
         rf_candidate(rf, i);
     rf->family.rules = rf->rules;

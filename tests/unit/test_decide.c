@@ -238,10 +238,10 @@ START_TEST(drawn_families_decide_as_the_oracle_does)
         rf_make(&rf, seed);
         struct cbn__family *family = make(&rf.family);
         for (int i = 0; i < 100; i++) {
-            struct cbn__route route = {.disabled_mask = (uint32_t)(rf_next(&state) & rf_next(&state)),
-                                       .enabled_mask = (uint32_t)rf_next(&state),
-                                       .strict = rf_below(&state, 4) == 0};
-            const char *name = policies[rf_below(&state, 2)];
+            struct cbn__route route = {.disabled_mask = (uint32_t)(random_next(&state) & random_next(&state)),
+                                       .enabled_mask = (uint32_t)random_next(&state),
+                                       .strict = random_below(&state, 4) == 0};
+            const char *name = policies[random_below(&state, 2)];
             int policy = cbn__family_policy(family, name);
             if (policy < 0)
                 continue;

@@ -69,12 +69,12 @@ struct drawn_route {
 static struct drawn_route draw_route(const struct cbn__family *family, uint64_t *state)
 {
     struct drawn_route drawn = {.policy = "default"};
-    if (rf_below(state, 2) && cbn__family_policy(family, "other") >= 0)
+    if (random_below(state, 2) && cbn__family_policy(family, "other") >= 0)
         drawn.policy = "other";
     drawn.route.policy = (uint32_t)cbn__family_policy(family, drawn.policy);
-    drawn.route.disabled_mask = rf_below(state, 4) ? 0 : (uint32_t)(rf_next(state) & rf_next(state));
-    drawn.route.enabled_mask = (uint32_t)rf_next(state);
-    drawn.route.strict = rf_below(state, 4) == 0;
+    drawn.route.disabled_mask = random_below(state, 4) ? 0 : (uint32_t)(random_next(state) & random_next(state));
+    drawn.route.enabled_mask = (uint32_t)random_next(state);
+    drawn.route.strict = random_below(state, 4) == 0;
     return drawn;
 }
 
@@ -127,7 +127,7 @@ START_TEST(sweep_equals_brute_force)
         rf_make(&rf, seed);
         struct cbn__family *family = make(&rf.family);
         struct drawn_route drawn = draw_route(family, &state);
-        int64_t facts[RF_FACTS], max = rf_below(&state, 3) ? 5000 : rf_value(&state);
+        int64_t facts[RF_FACTS], max = random_below(&state, 3) ? 5000 : rf_value(&state);
         for (int f = 0; f < RF_FACTS; f++)
             facts[f] = rf_value(&state);
         max = max < 0 ? 0 : max;

@@ -1,0 +1,23 @@
+/*
+ * Random numbers from a seed, the same on every machine.
+ */
+#ifndef CBN_TEST_RANDOM_H
+#define CBN_TEST_RANDOM_H
+
+#include <stdint.h>
+
+/* splitmix64 (Steele, Lea and Flood, 2014) */
+static inline uint64_t random_next(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
+static inline int64_t random_below(uint64_t *state, int64_t bound)
+{
+    return (int64_t)(random_next(state) % (uint64_t)bound);
+}
+
+#endif

@@ -48,30 +48,35 @@ enum param {
                    .fact = fact_name,                                                                                  \
                    .buckets = table}
 
-static const struct cbn_bucket vec_by_align[] = {{8, 1}, {INT64_MAX, 16}};
-
 #define COMMON_PARAMS                                                                                                  \
     FACT_PARAM(IN, "in"), FACT_PARAM(OUT, "out"), FACT_PARAM(A_SCALE, "a_scale"), FACT_PARAM(W_SCALE, "w_scale"),      \
         FACT_PARAM(W_GRAN, "w_gran"), FACT_PARAM(BIAS, "bias"), FACT_PARAM(POW2, "pow2"),                              \
-        FACT_PARAM(PROPAGATE, "propagate"), FACT_PARAM(PDL, "pdl"), BUCKET_PARAM(VEC, "align", vec_by_align)
+        FACT_PARAM(PROPAGATE, "propagate"), FACT_PARAM(PDL, "pdl")
 
 /* Tokens by weight rows of a tile. Few tokens: weight rows on the MMA's wide side, tokens on its side of 8. */
 static const struct cbn_bucket swap_tokens[] = {{8, 8}, {16, 16}, {INT64_MAX, 32}};
 
 static const struct cbn_param swap_ab_params[] = {CONST_PARAM(SWAP_AB, 1), COMMON_PARAMS,
-                                                  BUCKET_PARAM(BM, "m", swap_tokens), CONST_PARAM(BN, 64),
-                                                  CONST_PARAM(THREADS, 128)};
+                                                  CONST_PARAM(VEC, 16),    BUCKET_PARAM(BM, "m", swap_tokens),
+                                                  CONST_PARAM(BN, 64),     CONST_PARAM(THREADS, 128)};
 
 /* Up to 64 tokens there is one row of tiles: narrow ones give more SMs a share of the weights. */
 static const struct cbn_bucket tokens[] = {{16, 16}, {INT64_MAX, 64}};
 static const struct cbn_bucket weight_rows[] = {{64, 64}, {INT64_MAX, 128}};
+static const struct cbn_bucket vec_by_align[] = {{8, 1}, {INT64_MAX, 16}};
 static const struct cbn_bucket threads[] = {{64, 128}, {INT64_MAX, 256}};
 
-static const struct cbn_param wgmma_params[] = {CONST_PARAM(SWAP_AB, 0), COMMON_PARAMS, CONST_PARAM(BM, 64),
+static const struct cbn_param wgmma_params[] = {CONST_PARAM(SWAP_AB, 0),
+                                                COMMON_PARAMS,
+                                                CONST_PARAM(VEC, 16),
+                                                CONST_PARAM(BM, 64),
                                                 BUCKET_PARAM(BN, "m", weight_rows),
                                                 BUCKET_PARAM(THREADS, "m", threads)};
 
-static const struct cbn_param generic_params[] = {CONST_PARAM(SWAP_AB, 0), COMMON_PARAMS, BUCKET_PARAM(BM, "m", tokens),
+static const struct cbn_param generic_params[] = {CONST_PARAM(SWAP_AB, 0),
+                                                  COMMON_PARAMS,
+                                                  BUCKET_PARAM(VEC, "align", vec_by_align),
+                                                  BUCKET_PARAM(BM, "m", tokens),
                                                   BUCKET_PARAM(BN, "m", weight_rows),
                                                   BUCKET_PARAM(THREADS, "m", threads)};
 

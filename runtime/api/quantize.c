@@ -78,7 +78,7 @@ static int32_t check_contiguous(const struct quantize_call *call, const struct c
                                 struct cbn_error *err)
 {
     int64_t wanted[] = {call->row, call->k, 1};
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < 3 && call->row > 0; i++)
         if (cbn__tensor_stride(codes, i, wanted[i]) != wanted[i])
             return cbn__error_own(err, CBN_STATUS_INVALID,
                                   "codes.strides[%u] is %lld; codes with groups are contiguous [T, G, D]: give %lld", i,

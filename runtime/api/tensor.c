@@ -278,7 +278,11 @@ int32_t cbn__word_check(uint64_t address, const char *name, struct cbn__span *re
 int64_t cbn__tensor_align(const struct cbn_tensor *tensor, int64_t so_far)
 {
     uint64_t bits = (uint64_t)so_far | tensor->data;
-    for (uint32_t i = 0; i + 1 < tensor->rank; i++)
-        bits |= (uint64_t)cbn__tensor_stride(tensor, i, 0) * cbn__dtype_bytes(tensor->dtype);
+    uint64_t contiguous = cbn__dtype_bytes(tensor->dtype); /* only low bits matter, so it may wrap */
+    for (uint32_t i = tensor->rank - 1; i > 0; i--) {
+        contiguous *= (uint64_t)tensor->extents[i];
+        bits |= tensor->extents[i - 1] > 1 ? (uint64_t)tensor->strides[i - 1] * cbn__dtype_bytes(tensor->dtype)
+                                           : contiguous;
+    }
     return (int64_t)(bits & (~bits + 1));
 }

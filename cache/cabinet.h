@@ -149,5 +149,7 @@ struct cbn__folder_report {
     char mend[256];
 };
 void cbn__folder_inspect(const char *path, struct cbn__folder_report *ret_report);
+/* Where a default folder that is not local gives way to: /var/tmp/cubinet-<uid>. */
+void cbn__folder_fallback(char *ret_path, size_t path_bytes);
 
 #endif

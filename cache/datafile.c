@@ -1,0 +1,405 @@
+/*
+ * The data file: opening it, refusing what LMDB must not see, setting it aside, and the mark of unsynced commits.
+ *
+ * Locks: everything here runs on the store's exclusive side (is_current on either). fsync happens here in one place
+ * only, when the mark is set on a folder that was closed cleanly: once a process, before its first commit.
+ */
+#include "cache/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/record.h"
+#include "cache/folder.h"
+
+#define DATA_NAME "data.mdb"
+#define ASIDE_PREFIX DATA_NAME ".damaged-"
+#define TABLE_COUNT_MAX 32u /* several format versions may live in one file */
+#define MAP_BYTES_MIN ((uint64_t)1 << 20)
+#define OPEN_TRIES 3
+
+#define MARK_BYTES 64u
+#define MARK_WORD "unsynced "
+#define BOOT_ID_BYTES 36u
+
+_Static_assert(CBN__FORMAT_VERSION == 1u, "the tables' names carry the version");
+static const char entries_table[] = "entries/1";
+static const char usage_table[] = "usage/1";
+static const char meta_table[] = "meta/1";
+static const char format_key[] = "format";
+
+void cbn__datafile_note(struct cbn__store *store, bool is_damage, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)pthread_mutex_lock(&store->note_mutex);
+    (void)vsnprintf(store->note, sizeof(store->note), format, args);
+    store->note_is_damage = is_damage;
+    (void)pthread_mutex_unlock(&store->note_mutex);
+    va_end(args);
+}
+
+int32_t cbn__datafile_error(struct cbn__store *store, int code, struct cbn_error *err, const char *what)
+{
+    if (code == ENOMEM)
+        return cbn__error_no_memory(err);
+    if (code == MDB_MAP_FULL || code == MDB_TXN_FULL)
+        return cbn__error_set(err, CBN_STATUS_LIMIT, CBN_DOMAIN_LMDB, code,
+                              "%s does not fit into the cache's bound of %llu bytes (%s); prune it or raise max_bytes",
+                              what, (unsigned long long)atomic_load(&store->max_bytes), store->data_path);
+    if (code == MDB_CORRUPTED || code == MDB_PAGE_NOTFOUND || code == MDB_INVALID)
+        return cbn__error_set(err, CBN_STATUS_DAMAGED, CBN_DOMAIN_LMDB, code, "%s: %s holds damaged pages (%s)", what,
+                              store->data_path, mdb_strerror(code));
+    if (code > 0)
+        return cbn__error_os(err, CBN_STATUS_IO, code, "%s: %s", what, store->data_path);
+    return cbn__error_set(err, CBN_STATUS_IO, CBN_DOMAIN_LMDB, code, "%s: %s: %s", what, store->data_path,
+                          mdb_strerror(code));
+}
+
+void cbn__datafile_close(struct cbn__store *store)
+{
+    if (store->env)
+        mdb_env_close(store->env);
+    if (store->data_fd >= 0)
+        (void)close(store->data_fd);
+    store->env = NULL;
+    store->data_fd = -1;
+}
+
+/* ---- the mark ---- */
+
+static bool read_boot_id(char ret_id[BOOT_ID_BYTES])
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool read_all = read(fd, ret_id, BOOT_ID_BYTES) == (ssize_t)BOOT_ID_BYTES;
+    (void)close(fd);
+    return read_all;
+}
+
+static void format_mark(char ret_mark[MARK_BYTES])
+{
+    char boot_id[BOOT_ID_BYTES];
+    memset(boot_id, '0', sizeof(boot_id));
+    (void)read_boot_id(boot_id);
+    memset(ret_mark, ' ', MARK_BYTES);
+    memcpy(ret_mark, MARK_WORD, strlen(MARK_WORD));
+    memcpy(ret_mark + strlen(MARK_WORD), boot_id, sizeof(boot_id));
+    ret_mark[MARK_BYTES - 1] = '\n';
+}
+
+static bool read_mark(struct cbn__store *store, char ret_mark[MARK_BYTES])
+{
+    return store->lock.fd >= 0 && pread(store->lock.fd, ret_mark, MARK_BYTES, 0) == (ssize_t)MARK_BYTES;
+}
+
+int32_t cbn__datafile_mark(struct cbn__store *store)
+{
+    char wanted[MARK_BYTES], present[MARK_BYTES];
+    format_mark(wanted);
+    if (read_mark(store, present) && memcmp(present, wanted, MARK_BYTES) == 0)
+        return CBN_STATUS_OK;
+    /* The mark reaches the disk before any page does that it speaks of. */
+    if (pwrite(store->lock.fd, wanted, MARK_BYTES, 0) != (ssize_t)MARK_BYTES || fdatasync(store->lock.fd) != 0)
+        return CBN_STATUS_IO;
+    return CBN_STATUS_OK;
+}
+
+void cbn__datafile_clear_mark(struct cbn__store *store)
+{
+    char blank[MARK_BYTES];
+    memset(blank, ' ', sizeof(blank));
+    blank[MARK_BYTES - 1] = '\n';
+    /* Lost, the blank leaves a mark that costs one check. */
+    (void)!pwrite(store->lock.fd, blank, sizeof(blank), 0);
+}
+
+static bool marked_by_another_boot(struct cbn__store *store)
+{
+    char wanted[MARK_BYTES], present[MARK_BYTES];
+    format_mark(wanted);
+    return read_mark(store, present) && memcmp(present, MARK_WORD, strlen(MARK_WORD)) == 0 &&
+           memcmp(present, wanted, MARK_BYTES) != 0;
+}
+
+/* ---- setting aside ---- */
+
+/* One set-aside file is kept, the newest: each may be as large as the bound. */
+static void remove_older_aside(struct cbn__store *store)
+{
+    char folder[4096];
+    int length = (int)(strlen(store->data_path) - strlen("/" DATA_NAME));
+    (void)snprintf(folder, sizeof(folder), "%.*s", length, store->data_path);
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return;
+    for (struct dirent *item = readdir(dir); item; item = readdir(dir))
+        if (strncmp(item->d_name, ASIDE_PREFIX, strlen(ASIDE_PREFIX)) == 0)
+            (void)unlinkat(dirfd(dir), item->d_name, 0);
+    (void)closedir(dir);
+}
+
+static int32_t set_aside(struct cbn__store *store, const char *problem, struct cbn_error *err)
+{
+    if (!store->writable)
+        return cbn__error_own(err, CBN_STATUS_DAMAGED, "%s is damaged (%s); make the layer again", store->data_path,
+                              problem);
+    CBN__BUF_AUTO aside = CBN__BUF_INIT;
+    cbn__buf_append_format(&aside, "%s.damaged-%lld-%lld", store->data_path, (long long)cbn__clock_wall_s(),
+                           (long long)getpid());
+    const char *aside_path = cbn__buf_text(&aside);
+    if (aside.failed)
+        return cbn__error_no_memory(err);
+    remove_older_aside(store);
+    if (rename(store->data_path, aside_path) != 0 && errno != ENOENT)
+        return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot set the damaged %s aside; remove it", store->data_path);
+    cbn__datafile_note(store, true, "%s was damaged (%s) and was set aside as %s", store->data_path, problem,
+                       aside_path);
+    return CBN_STATUS_OK;
+}
+
+/* ---- opening ---- */
+
+static int32_t open_data_fd(struct cbn__store *store, struct cbn_error *err)
+{
+    const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK; /* a fifo in the file's place must not hang */
+    const mode_t mode = store->lock.mode;
+    store->data_fd = open(store->data_path, (store->writable ? O_RDWR : O_RDONLY) | flags);
+    if (store->data_fd < 0 && errno == ENOENT && store->writable) {
+        store->data_fd = open(store->data_path, O_RDWR | O_CREAT | O_EXCL | flags, mode);
+        if (store->data_fd >= 0)
+            (void)fchmod(store->data_fd, mode);
+    }
+    if (store->data_fd < 0)
+        return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot open %s; give it to this user or warm it first",
+                             store->data_path);
+    struct stat status;
+    if (fstat(store->data_fd, &status) != 0)
+        return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot look at %s", store->data_path);
+    if (!S_ISREG(status.st_mode) ||
+        (!store->trust_folder && !cbn__trust_file(&status, &store->folder, store->group_shared)))
+        return cbn__error_own(err, CBN_STATUS_UNTRUSTED,
+                              "%s is no regular file, or others own it or can write it (mode %04o, uid %u); run chmod "
+                              "o-w, remove it, or override with CBN_RUNTIME_TRUST_FOLDER",
+                              store->data_path, (unsigned)(status.st_mode & 07777), (unsigned)status.st_uid);
+    store->data_device = status.st_dev;
+    store->data_inode = status.st_ino;
+    store->checked = (struct cbn__pages_meta){.file_bytes = (uint64_t)status.st_size};
+    return CBN_STATUS_OK;
+}
+
+/* LMDB makes healthy files that are shorter than their meta page says; a map must not fault behind the end. */
+static int32_t extend(struct cbn__store *store, struct cbn_error *err)
+{
+    struct cbn__pages_meta *meta = &store->checked;
+    uint64_t wanted = (meta->last_page + 1) * meta->page_bytes;
+    if (!store->writable || meta->file_bytes >= wanted)
+        return CBN_STATUS_OK;
+    if (ftruncate(store->data_fd, (off_t)wanted) != 0)
+        return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot extend %s", store->data_path);
+    meta->file_bytes = wanted;
+    return CBN_STATUS_OK;
+}
+
+/* OK with a file that is empty or sound; the file may have been set aside, then data_fd is -1. */
+static int32_t check(struct cbn__store *store, bool condemned, struct cbn_error *err)
+{
+    char problem[CBN__PAGES_PROBLEM_BYTES] = "LMDB met damaged pages";
+    if (store->checked.file_bytes == 0 && store->writable)
+        return CBN_STATUS_OK; /* new, or its maker died before the first byte */
+    int code = condemned ? EBADMSG : cbn__pages_check(store->data_fd, &store->checked, problem);
+    if (code == ENOMEM)
+        return cbn__error_no_memory(err);
+    if (code == 0) {
+        if (marked_by_another_boot(store))
+            cbn__datafile_note(store, false, "the machine stopped while %s was written; its pages were checked",
+                               store->data_path);
+        return extend(store, err);
+    }
+    (void)close(store->data_fd);
+    store->data_fd = -1;
+    return set_aside(store, problem, err);
+}
+
+static uint64_t round_down(uint64_t bytes, uint64_t unit)
+{
+    return bytes - bytes % unit;
+}
+
+static uint64_t wanted_map_bytes(struct cbn__store *store)
+{
+    uint64_t file_bytes = (store->checked.last_page + 1) * store->checked.page_bytes;
+    uint64_t wanted = store->writable ? atomic_load(&store->max_bytes) : MAP_BYTES_MIN;
+    uint64_t map_bytes = wanted > file_bytes ? wanted : file_bytes;
+    return round_down(map_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
+}
+
+static int open_environment(struct cbn__store *store, uint64_t map_bytes)
+{
+    unsigned flags = MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS | (store->writable ? MDB_NOSYNC : MDB_RDONLY);
+    int rc = mdb_env_create(&store->env);
+    if (rc != 0) {
+        store->env = NULL;
+        return rc;
+    }
+    rc = mdb_env_set_mapsize(store->env, (size_t)map_bytes);
+    if (rc == 0)
+        rc = mdb_env_set_maxdbs(store->env, TABLE_COUNT_MAX);
+    if (rc == 0)
+        rc = mdb_env_open(store->env, store->data_path, flags, store->lock.mode);
+    if (rc != 0) {
+        mdb_env_close(store->env);
+        store->env = NULL;
+    }
+    return rc;
+}
+
+/* Under a bound on address space (ulimit -v) a smaller map will do, down to the pages in use. */
+static int open_with_map_that_fits(struct cbn__store *store)
+{
+    uint64_t used_bytes = (store->checked.last_page + 1) * store->checked.page_bytes;
+    uint64_t map_bytes = wanted_map_bytes(store);
+    int rc = open_environment(store, map_bytes);
+    while (rc == ENOMEM && map_bytes / 2 >= MAP_BYTES_MIN && map_bytes / 2 >= used_bytes) {
+        map_bytes = round_down(map_bytes / 2, (uint64_t)sysconf(_SC_PAGESIZE));
+        rc = open_environment(store, map_bytes);
+        if (rc == 0)
+            atomic_store(&store->max_bytes, map_bytes);
+    }
+    return rc;
+}
+
+static int open_tables(struct cbn__store *store, MDB_txn *txn, unsigned flags)
+{
+    int rc = mdb_dbi_open(txn, entries_table, flags, &store->entries);
+    if (rc == 0)
+        rc = mdb_dbi_open(txn, usage_table, flags, &store->usage_table);
+    if (rc == 0)
+        rc = mdb_dbi_open(txn, meta_table, flags, &store->meta);
+    return rc;
+}
+
+static MDB_val format_key_value(void)
+{
+    return (MDB_val){sizeof(format_key) - 1, (void *)(uintptr_t)format_key};
+}
+
+static int check_format(struct cbn__store *store, MDB_txn *txn)
+{
+    MDB_val key = format_key_value(), value;
+    int rc = mdb_get(txn, store->meta, &key, &value);
+    if (rc != 0)
+        return rc;
+    return value.mv_size == 4 && cbn__load_u32(value.mv_data) == CBN__FORMAT_VERSION ? 0 : MDB_INVALID;
+}
+
+static int read_tables(struct cbn__store *store)
+{
+    MDB_txn *txn = NULL;
+    int rc = mdb_txn_begin(store->env, NULL, MDB_RDONLY, &txn);
+    if (rc != 0)
+        return rc;
+    rc = open_tables(store, txn, 0);
+    if (rc == 0)
+        rc = check_format(store, txn);
+    /* Handles outlive a read transaction only when it is committed. */
+    if (rc == 0)
+        return mdb_txn_commit(txn);
+    mdb_txn_abort(txn);
+    return rc;
+}
+
+static int make_tables(struct cbn__store *store)
+{
+    MDB_txn *txn = NULL;
+    if (cbn__datafile_mark(store) != CBN_STATUS_OK)
+        return errno ? errno : EIO;
+    int rc = mdb_txn_begin(store->env, NULL, 0, &txn);
+    if (rc != 0)
+        return rc;
+    rc = open_tables(store, txn, MDB_CREATE);
+    if (rc == 0) {
+        uint8_t version[4];
+        cbn__store_u32(version, CBN__FORMAT_VERSION);
+        MDB_val key = format_key_value(), value = {sizeof(version), version};
+        rc = mdb_put(txn, store->meta, &key, &value, 0);
+    }
+    atomic_store(&store->wrote, true);
+    if (rc == 0)
+        return mdb_txn_commit(txn);
+    mdb_txn_abort(txn);
+    return rc;
+}
+
+static int open_for_use(struct cbn__store *store)
+{
+    int rc = open_with_map_that_fits(store);
+    if (rc == 0) {
+        rc = read_tables(store);
+        if (rc == MDB_NOTFOUND && store->writable)
+            rc = make_tables(store);
+    }
+    return rc;
+}
+
+int32_t cbn__datafile_open(struct cbn__store *store, struct cbn_error *err)
+{
+    for (int i = 0; i < OPEN_TRIES; i++) {
+        const ino_t inode = store->data_inode;
+        cbn__datafile_close(store);
+        int32_t status = open_data_fd(store, err);
+        /* Another process may have set the condemned file aside already: its successor is innocent. */
+        bool condemned = atomic_exchange(&store->condemned, false) && inode == store->data_inode;
+        if (status == CBN_STATUS_OK)
+            status = check(store, condemned, err);
+        if (status == CBN_STATUS_OK && store->data_fd < 0)
+            continue; /* set aside: make a fresh one */
+        bool fresh = store->checked.file_bytes == 0;
+        int rc = status == CBN_STATUS_OK ? open_for_use(store) : 0;
+        if (rc != 0 && fresh && store->writable)
+            (void)unlink(store->data_path); /* a failed first write leaves no file behind */
+        if (rc == 0 && status == CBN_STATUS_OK) {
+            atomic_store(&store->failed, false);
+            return CBN_STATUS_OK;
+        }
+        cbn__datafile_close(store);
+        if (rc == MDB_NOTFOUND)
+            return cbn__error_own(err, CBN_STATUS_IO, "%s holds no entries of format %u; warm it with this release",
+                                  store->data_path, CBN__FORMAT_VERSION);
+        if (rc == 0)
+            return status;
+        status = cbn__datafile_error(store, rc, err, "cannot open the cache");
+        if (status != CBN_STATUS_DAMAGED || !store->writable)
+            return status;
+        atomic_store(&store->condemned, true);
+    }
+    return cbn__error_own(err, CBN_STATUS_IO, "%s is replaced as often as it is opened; look at who does",
+                          store->data_path);
+}
+
+bool cbn__datafile_is_current(struct cbn__store *store)
+{
+    struct stat named;
+    struct cbn__pages_meta meta;
+    if (!store->env || atomic_load(&store->failed) || stat(store->data_path, &named) != 0 ||
+        named.st_dev != store->data_device || named.st_ino != store->data_inode)
+        return false;
+    if (cbn__pages_read_meta(store->data_fd, &meta) || meta.transaction < store->checked.transaction)
+        return false;
+    MDB_envinfo info;
+    /* Reads the map's meta page, which is inside the file as of a line ago. */
+    if (mdb_env_info(store->env, &info) != 0 || info.me_mapsize / meta.page_bytes <= meta.last_page)
+        return false;
+    if (meta.transaction == store->checked.transaction && meta.file_bytes >= store->checked.file_bytes)
+        return true;
+    return meta.file_bytes / meta.page_bytes > meta.last_page;
+}

@@ -1,0 +1,133 @@
+/*
+ * Single flight: one build per key. Threads meet at a node in the registry's table; processes at a byte of the
+ * overlay's lock file, each flight through a description of its own, so that the lock dies with its holder.
+ *
+ * Locks: flights.mutex guards the table and every node; nothing waits for the file while it is held.
+ */
+#include "cache/layer.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cache/registry.h"
+
+#define NS_PER_MS 1000000ull
+#define NS_PER_S 1000000000ull
+#define LONGEST_PAUSE_NS (5 * NS_PER_MS) /* of a wait for a build, which takes hundreds of milliseconds */
+
+static const void *domain_of(struct cbn__cabinet *cabinet)
+{
+    struct cbn__store *overlay = cbn__cabinet_overlay(cabinet);
+    return overlay ? (const void *)overlay : (const void *)cabinet;
+}
+
+/* Two keys that share all of 61 bits wait for one another, no more. */
+static off_t byte_of(const struct cbn__hash *key)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, key->bytes, sizeof(bits));
+    return CBN__LOCK_FLIGHT_BYTES + (off_t)(bits >> 3);
+}
+
+static struct cbn__flight_node **find_node(struct cbn__flights *flights, const void *domain,
+                                           const struct cbn__hash *key)
+{
+    struct cbn__flight_node **link = &flights->nodes;
+    while (*link && ((*link)->domain != domain || !cbn__hash_equal(&(*link)->key, key)))
+        link = &(*link)->next;
+    return link;
+}
+
+static struct cbn__flight_node *add_node(struct cbn__flights *flights, const void *domain, const struct cbn__hash *key)
+{
+    struct cbn__flight_node *node = calloc(1, sizeof(*node));
+    if (!node)
+        return NULL;
+    *node = (struct cbn__flight_node){.next = flights->nodes, .domain = domain, .key = *key, .fd = -1};
+    flights->nodes = node;
+    return node;
+}
+
+/* Mutex held. OK: the key is this thread's within the process. */
+static int32_t enter_process(struct cbn__flights *flights, const void *domain, const struct cbn__hash *key,
+                             uint64_t deadline_ns, bool *ret_waited)
+{
+    const struct timespec until = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
+                                   .tv_nsec = (long)(deadline_ns % NS_PER_S)};
+    while (*find_node(flights, domain, key)) {
+        *ret_waited = true;
+        if (cbn__clock_monotonic_ns() >= deadline_ns)
+            return CBN_STATUS_TIMEOUT;
+        (void)pthread_cond_clockwait(&flights->changed, &flights->mutex, CLOCK_MONOTONIC, &until);
+    }
+    return add_node(flights, domain, key) ? CBN_STATUS_OK : CBN_STATUS_NO_MEMORY;
+}
+
+/* Opened under the mutex, which fork takes: no description of a flight reaches a child unseen. */
+static int open_file(struct cbn__flights *flights, struct cbn__store *store, const struct cbn__hash *key)
+{
+    (void)pthread_mutex_lock(&flights->mutex);
+    int fd = cbn__lock_open_file(store->lock_path, true, store->lock.mode);
+    struct cbn__flight_node *node = *find_node(flights, store, key);
+    if (node)
+        node->fd = fd;
+    (void)pthread_mutex_unlock(&flights->mutex);
+    return fd;
+}
+
+static void leave(struct cbn__flights *flights, const void *domain, const struct cbn__hash *key, int fd)
+{
+    (void)pthread_mutex_lock(&flights->mutex);
+    struct cbn__flight_node **link = find_node(flights, domain, key);
+    struct cbn__flight_node *node = *link;
+    /* In a child of fork the node is gone, and its descriptor closed: that number may be another file's by now. */
+    if (node && node->fd == fd) {
+        *link = node->next;
+        if (fd >= 0)
+            (void)close(fd);
+        free(node);
+        (void)pthread_cond_broadcast(&flights->changed);
+    }
+    (void)pthread_mutex_unlock(&flights->mutex);
+}
+
+int32_t cbn__flight_begin(struct cbn__cabinet *cabinet, const struct cbn__hash *key, uint32_t timeout_ms,
+                          struct cbn__flight *ret_flight, bool *ret_waited)
+{
+    struct cbn__flights *flights = cbn__registry_flights();
+    struct cbn__store *overlay = cbn__cabinet_overlay(cabinet);
+    const void *domain = domain_of(cabinet);
+    uint64_t deadline_ns = cbn__clock_monotonic_ns() + timeout_ms * NS_PER_MS;
+    bool waited = false;
+    *ret_flight = (struct cbn__flight){.cabinet = cabinet, .key = *key, .held = false, .fd = -1};
+    (void)pthread_mutex_lock(&flights->mutex);
+    int32_t status = enter_process(flights, domain, key, deadline_ns, &waited);
+    (void)pthread_mutex_unlock(&flights->mutex);
+    if (status == CBN_STATUS_OK && overlay) {
+        int fd = open_file(flights, overlay, key);
+        status = fd < 0 ? CBN_STATUS_IO
+                        : cbn__lock_poll(fd, F_WRLCK, byte_of(key), deadline_ns, LONGEST_PAUSE_NS, &waited);
+        ret_flight->fd = fd;
+        if (status == CBN_STATUS_TIMEOUT)
+            leave(flights, domain, key, fd);
+    }
+    if (status == CBN_STATUS_TIMEOUT)
+        ret_flight->fd = -1;
+    ret_flight->held = status == CBN_STATUS_OK || status == CBN_STATUS_IO;
+    if (ret_waited)
+        *ret_waited = waited;
+    return status;
+}
+
+void cbn__flight_end(struct cbn__flight *flight)
+{
+    if (!flight->held)
+        return;
+    leave(cbn__registry_flights(), domain_of(flight->cabinet), &flight->key, flight->fd);
+    flight->held = false;
+    flight->fd = -1;
+}

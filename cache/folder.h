@@ -1,0 +1,35 @@
+/*
+ * Folders before anything is opened in them: made, looked at, trusted or refused.
+ *
+ * Stored cubins are code that will run, so who could have written them is checked first. Takes no lock.
+ */
+#ifndef CBN_CACHE_FOLDER_H
+#define CBN_CACHE_FOLDER_H
+
+#include <sys/stat.h>
+
+#include "cache/cabinet.h"
+
+/* Makes path and its missing parents: 0700, parents 0755 under the umask. OK or IO. */
+int32_t cbn__folder_create(const char *path, struct cbn_error *err);
+
+/* "ext4", "nfs", "0x1234"; true when it is one of those known to be local. */
+bool cbn__folder_is_local(const char *path, char *ret_name, size_t name_bytes);
+
+struct cbn__trust {
+    bool trusted;
+    bool group_shared; /* another's or one's own, writable by a group that this process is in */
+    char problem[256];
+    char mend[256];
+};
+
+/*
+ * The rules, over path as given (its symbolic links) and the folder it leads to: owned by this user or root, or
+ * shared with a group of this process; not writable by everyone, nor placed where everyone can replace it; no
+ * symbolic link of another user's, none into another user's folder.
+ */
+void cbn__trust_folder(const char *path, struct cbn__trust *ret_trust);
+/* A file inside of a trusted folder: regular, not writable by everyone, an owner whom the folder's rules accept. */
+bool cbn__trust_file(const struct stat *file, const struct stat *folder, bool group_shared);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * What a cabinet is made of. Shared by cabinet.c (open, close), lookup.c (find, put, each, drop) and flight.c.
+ */
+#ifndef CBN_CACHE_LAYER_H
+#define CBN_CACHE_LAYER_H
+
+#include "cache/store.h"
+
+struct cbn__cabinet_layer {
+    char *path; /* as the caller spelled it */
+    struct cbn__store *store;
+    uint32_t number; /* 0: the overlay, 1..: bases, counted as they were opened */
+    bool writable;
+};
+
+/* Constant from open to close: read without a lock. */
+struct cbn__cabinet {
+    struct cbn__sink sink;
+    uint32_t lock_timeout_ms;
+    uint32_t layer_count;
+    struct cbn__cabinet_layer layers[1 + CBN__BASES_MAX];
+};
+
+/* The overlay when it can be written, else NULL. */
+struct cbn__store *cbn__cabinet_overlay(const struct cbn__cabinet *cabinet);
+/* Tells what happened to a layer's file. No lock may be held. */
+void cbn__cabinet_tell_notes(const struct cbn__cabinet *cabinet, struct cbn__store *store);
+
+#endif

@@ -1,0 +1,279 @@
+/*
+ * The project's lock file. See lock.h for the order of the two locks.
+ */
+#include "cache/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#define NS_PER_MS 1000000ull
+#define NS_PER_S 1000000000ull
+#define FIRST_PAUSE_NS 20000ull
+#define LONGEST_PAUSE_NS (2 * NS_PER_MS)
+#define STALLED_PART 20u
+#define REOPEN_TRIES 4
+
+void cbn__lock_init(struct cbn__lock *lock, const char *path, bool writable, mode_t mode)
+{
+    *lock = (struct cbn__lock){.path = path, .mode = mode, .writable = writable, .fd = -1};
+    (void)pthread_mutex_init(&lock->mutex, NULL);
+    (void)pthread_cond_init(&lock->changed, NULL);
+}
+
+void cbn__lock_done(struct cbn__lock *lock)
+{
+    if (lock->fd >= 0)
+        (void)close(lock->fd);
+    lock->fd = -1;
+    (void)pthread_cond_destroy(&lock->changed);
+    (void)pthread_mutex_destroy(&lock->mutex);
+}
+
+int cbn__lock_open_file(const char *path, bool writable, mode_t mode)
+{
+    const int flags = O_CLOEXEC | O_NOFOLLOW;
+    if (!writable)
+        return open(path, O_RDONLY | flags);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | flags, mode);
+    if (fd < 0)
+        return errno == EEXIST ? open(path, O_RDWR | flags) : -1;
+    /* A umask of 077 must not lock the group out of a folder that is shared with it. */
+    if (fchmod(fd, mode) != 0) {
+        int code = errno;
+        (void)close(fd);
+        errno = code;
+        return -1;
+    }
+    return fd;
+}
+
+/* Opened under the mutex, which fork takes: no descriptor reaches a child unseen. */
+static int32_t open_locked(struct cbn__lock *lock)
+{
+    if (lock->fd >= 0)
+        return CBN_STATUS_OK;
+    lock->fd = cbn__lock_open_file(lock->path, lock->writable, lock->mode);
+    if (lock->fd >= 0 || !lock->writable)
+        return CBN_STATUS_OK;
+    return CBN_STATUS_IO;
+}
+
+int32_t cbn__lock_open(struct cbn__lock *lock, struct cbn_error *err)
+{
+    (void)pthread_mutex_lock(&lock->mutex);
+    int32_t status = open_locked(lock);
+    int code = errno;
+    (void)pthread_mutex_unlock(&lock->mutex);
+    if (status != CBN_STATUS_OK)
+        (void)cbn__error_os(err, CBN_STATUS_IO, code, "cannot open the lock file %s; give its folder to this user",
+                            lock->path);
+    return status;
+}
+
+static int set_byte(int fd, short type, off_t byte)
+{
+    struct flock request = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    return fcntl(fd, F_OFD_SETLK, &request) == 0 ? 0 : errno;
+}
+
+int32_t cbn__lock_poll(int fd, short type, off_t byte, uint64_t deadline_ns, uint64_t longest_pause_ns,
+                       bool *ret_waited)
+{
+    uint64_t pause_ns = FIRST_PAUSE_NS;
+    for (;;) {
+        int code = set_byte(fd, type, byte);
+        if (code == 0)
+            return CBN_STATUS_OK;
+        if (code != EAGAIN && code != EACCES && code != EINTR)
+            return CBN_STATUS_IO;
+        if (ret_waited)
+            *ret_waited = true;
+        if (cbn__clock_monotonic_ns() >= deadline_ns)
+            return CBN_STATUS_TIMEOUT;
+        cbn__clock_sleep_ns(pause_ns);
+        pause_ns = pause_ns * 2 > longest_pause_ns ? longest_pause_ns : pause_ns * 2;
+    }
+}
+
+static bool writer_waits(int fd)
+{
+    struct flock question = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = CBN__LOCK_INTENT_BYTE, .l_len = 1};
+    return fd >= 0 && fcntl(fd, F_OFD_GETLK, &question) == 0 && question.l_type != F_UNLCK;
+}
+
+/* A reader gives way to a writer that has said so: overlapping readers would otherwise keep it out for seconds. */
+static int32_t take_shared_byte(int fd, uint64_t deadline_ns)
+{
+    uint64_t pause_ns = FIRST_PAUSE_NS;
+    while (writer_waits(fd)) {
+        if (cbn__clock_monotonic_ns() >= deadline_ns)
+            return CBN_STATUS_TIMEOUT;
+        cbn__clock_sleep_ns(pause_ns);
+        pause_ns = pause_ns * 2 > LONGEST_PAUSE_NS ? LONGEST_PAUSE_NS : pause_ns * 2;
+    }
+    return cbn__lock_poll(fd, F_RDLCK, CBN__LOCK_DATA_BYTE, deadline_ns, LONGEST_PAUSE_NS, NULL);
+}
+
+static int32_t take_exclusive_byte(int fd, uint64_t deadline_ns)
+{
+    int32_t status = cbn__lock_poll(fd, F_WRLCK, CBN__LOCK_INTENT_BYTE, deadline_ns, LONGEST_PAUSE_NS, NULL);
+    if (status != CBN_STATUS_OK)
+        return status;
+    status = cbn__lock_poll(fd, F_WRLCK, CBN__LOCK_DATA_BYTE, deadline_ns, LONGEST_PAUSE_NS, NULL);
+    (void)set_byte(fd, F_UNLCK, CBN__LOCK_INTENT_BYTE);
+    return status;
+}
+
+/* The file was removed or replaced: who opens it now locks another one. */
+static bool file_is_gone(int fd)
+{
+    struct stat status;
+    return fstat(fd, &status) != 0 || status.st_nlink == 0;
+}
+
+static int32_t reopen(struct cbn__lock *lock)
+{
+    (void)pthread_mutex_lock(&lock->mutex);
+    if (lock->fd >= 0 && file_is_gone(lock->fd)) {
+        (void)close(lock->fd);
+        lock->fd = -1;
+    }
+    int32_t status = open_locked(lock);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    return status;
+}
+
+/* Called by the one thread that has set busy, so nobody else changes fd. */
+static int32_t take_file(struct cbn__lock *lock, bool exclusive, uint64_t deadline_ns)
+{
+    for (int i = 0; i < REOPEN_TRIES; i++) {
+        int32_t status = reopen(lock);
+        if (status != CBN_STATUS_OK || lock->fd < 0)
+            return status;
+        status = exclusive && lock->writable ? take_exclusive_byte(lock->fd, deadline_ns)
+                                             : take_shared_byte(lock->fd, deadline_ns);
+        if (status != CBN_STATUS_OK || !file_is_gone(lock->fd))
+            return status;
+    }
+    return CBN_STATUS_IO;
+}
+
+static uint64_t deadline_after(const struct cbn__lock *lock, uint32_t timeout_ms)
+{
+    uint64_t wait_ns = timeout_ms * NS_PER_MS;
+    return cbn__clock_monotonic_ns() + (lock->stalled ? wait_ns / STALLED_PART : wait_ns);
+}
+
+static bool wait_change(struct cbn__lock *lock, uint64_t deadline_ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(deadline_ns / NS_PER_S), .tv_nsec = (long)(deadline_ns % NS_PER_S)};
+    return pthread_cond_clockwait(&lock->changed, &lock->mutex, CLOCK_MONOTONIC, &until) == 0;
+}
+
+/* Mutex held on entry and on return; free meanwhile. */
+static int32_t talk_to_file(struct cbn__lock *lock, bool exclusive, uint64_t deadline_ns)
+{
+    lock->busy = true;
+    (void)pthread_mutex_unlock(&lock->mutex);
+    int32_t status = take_file(lock, exclusive, deadline_ns);
+    (void)pthread_mutex_lock(&lock->mutex);
+    lock->busy = false;
+    lock->stalled = status == CBN_STATUS_TIMEOUT;
+    (void)pthread_cond_broadcast(&lock->changed);
+    return status;
+}
+
+static int32_t enter_shared(struct cbn__lock *lock, uint64_t deadline_ns)
+{
+    for (;;) {
+        bool quiet = !lock->exclusive && !lock->busy && lock->writers == 0;
+        if (quiet && lock->shared == 0)
+            break;
+        if (quiet && !writer_waits(lock->fd)) {
+            lock->shared++;
+            return CBN_STATUS_OK;
+        }
+        if (!wait_change(lock, deadline_ns) && cbn__clock_monotonic_ns() >= deadline_ns)
+            return CBN_STATUS_TIMEOUT;
+    }
+    int32_t status = talk_to_file(lock, false, deadline_ns);
+    lock->shared = status == CBN_STATUS_OK ? 1 : 0;
+    return status;
+}
+
+static int32_t enter_exclusive(struct cbn__lock *lock, uint64_t deadline_ns)
+{
+    while (lock->exclusive || lock->busy || lock->shared)
+        if (!wait_change(lock, deadline_ns) && cbn__clock_monotonic_ns() >= deadline_ns)
+            return CBN_STATUS_TIMEOUT;
+    int32_t status = talk_to_file(lock, true, deadline_ns);
+    lock->exclusive = status == CBN_STATUS_OK;
+    return status;
+}
+
+int32_t cbn__lock_shared(struct cbn__lock *lock, uint32_t timeout_ms)
+{
+    (void)pthread_mutex_lock(&lock->mutex);
+    int32_t status = enter_shared(lock, deadline_after(lock, timeout_ms));
+    (void)pthread_mutex_unlock(&lock->mutex);
+    return status;
+}
+
+int32_t cbn__lock_exclusive(struct cbn__lock *lock, uint32_t timeout_ms)
+{
+    (void)pthread_mutex_lock(&lock->mutex);
+    lock->writers++;
+    int32_t status = enter_exclusive(lock, deadline_after(lock, timeout_ms));
+    lock->writers--;
+    (void)pthread_cond_broadcast(&lock->changed);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    return status;
+}
+
+static void leave_file(struct cbn__lock *lock)
+{
+    if (lock->fd >= 0)
+        (void)set_byte(lock->fd, F_UNLCK, CBN__LOCK_DATA_BYTE);
+    (void)pthread_cond_broadcast(&lock->changed);
+}
+
+void cbn__lock_release_shared(struct cbn__lock *lock)
+{
+    (void)pthread_mutex_lock(&lock->mutex);
+    if (--lock->shared == 0)
+        leave_file(lock);
+    (void)pthread_mutex_unlock(&lock->mutex);
+}
+
+void cbn__lock_release_exclusive(struct cbn__lock *lock)
+{
+    (void)pthread_mutex_lock(&lock->mutex);
+    lock->exclusive = false;
+    leave_file(lock);
+    (void)pthread_mutex_unlock(&lock->mutex);
+}
+
+void cbn__lock_fork_before(struct cbn__lock *lock)
+{
+    (void)pthread_mutex_lock(&lock->mutex);
+}
+
+void cbn__lock_fork_after(struct cbn__lock *lock)
+{
+    (void)pthread_mutex_unlock(&lock->mutex);
+}
+
+bool cbn__lock_fork_child(struct cbn__lock *lock)
+{
+    bool quiet = !lock->exclusive && !lock->busy && lock->shared == 0;
+    if (lock->fd >= 0)
+        (void)close(lock->fd); /* the description is the parent's: held open here, it would outlive the parent */
+    cbn__lock_init(lock, lock->path, lock->writable, lock->mode);
+    return quiet;
+}

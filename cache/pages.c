@@ -1,0 +1,371 @@
+/*
+ * A bounds-checked walk over the pages of an LMDB 0.9 file.
+ */
+#include "cache/pages.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/record.h"
+
+#define META_MAGIC 0xBEEFC0DEu
+#define META_VERSION 1u
+#define META_BYTES 152u /* the page header and struct MDB_meta, as far as it is read */
+#define META_AT_MAGIC 16u
+#define META_AT_VERSION 20u
+#define META_AT_FREE_DB 40u
+#define META_AT_MAIN_DB 88u
+#define META_AT_LAST_PAGE 136u
+#define META_AT_TRANSACTION 144u
+
+#define DB_BYTES 48u
+#define DB_AT_FLAGS 4u
+#define DB_AT_DEPTH 6u
+#define DB_AT_ROOT 40u
+
+#define PAGE_HEAD_BYTES 16u
+#define PAGE_AT_FLAGS 10u
+#define PAGE_AT_LOWER 12u
+#define PAGE_AT_UPPER 14u
+#define PAGE_AT_RUN 12u
+#define PAGE_BRANCH 1u
+#define PAGE_LEAF 2u
+#define PAGE_OVERFLOW 4u
+#define PAGE_META 8u
+
+#define NODE_HEAD_BYTES 8u
+#define NODE_BIG 1u
+#define NODE_TABLE 2u
+#define NODE_KNOWN (NODE_BIG | NODE_TABLE) /* no table of ours holds duplicates */
+
+#define DEPTH_MAX 32u /* LMDB's CURSOR_STACK */
+#define PAGE_BYTES_MIN 512u
+#define PAGE_BYTES_MAX 65536u
+#define NO_ROOT UINT64_MAX
+#define FIRST_DATA_PAGE 2u
+/* A last page behind the end of the file is believed up to this, or this many times the file: it sizes an array. */
+#define FREE_RANGE_PAGES (1ull << 22)
+#define FREE_RANGE_PARTS 64u
+
+struct walk {
+    int fd;
+    struct cbn__pages_meta meta;
+    uint8_t *seen; /* a bit a page */
+    const char *problem;
+    uint64_t problem_page;
+    bool out_of_memory;
+};
+
+static uint32_t load_u16(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8;
+}
+
+static bool refuse(struct walk *walk, uint64_t page, const char *problem)
+{
+    if (!walk->problem) {
+        walk->problem = problem;
+        walk->problem_page = page;
+    }
+    return false;
+}
+
+static bool run_out(struct walk *walk)
+{
+    walk->out_of_memory = true;
+    return false;
+}
+
+static bool read_at(int fd, void *bytes, size_t size, uint64_t offset)
+{
+    uint8_t *to = bytes;
+    while (size > 0) {
+        ssize_t got = pread(fd, to, size, (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        to += got;
+        size -= (size_t)got;
+        offset += (uint64_t)got;
+    }
+    return true;
+}
+
+static bool page_size_is_sane(uint32_t bytes)
+{
+    return bytes >= PAGE_BYTES_MIN && bytes <= PAGE_BYTES_MAX && (bytes & (bytes - 1)) == 0;
+}
+
+static const char *parse_meta(const uint8_t *bytes, struct cbn__pages_meta *meta)
+{
+    if (load_u16(bytes + PAGE_AT_FLAGS) != PAGE_META)
+        return "a meta page is not one";
+    if (cbn__load_u32(bytes + META_AT_MAGIC) != META_MAGIC || cbn__load_u32(bytes + META_AT_VERSION) != META_VERSION)
+        return "a meta page has another magic number or version";
+    meta->page_bytes = cbn__load_u32(bytes + META_AT_FREE_DB);
+    meta->free_root = cbn__load_u64(bytes + META_AT_FREE_DB + DB_AT_ROOT);
+    meta->main_root = cbn__load_u64(bytes + META_AT_MAIN_DB + DB_AT_ROOT);
+    meta->last_page = cbn__load_u64(bytes + META_AT_LAST_PAGE);
+    meta->transaction = cbn__load_u64(bytes + META_AT_TRANSACTION);
+    if (!page_size_is_sane(meta->page_bytes))
+        return "a meta page states a page size that cannot be";
+    if (meta->last_page < 1 || meta->last_page > (UINT64_MAX >> 1) / meta->page_bytes)
+        return "a meta page states a last page that cannot be";
+    return NULL;
+}
+
+const char *cbn__pages_read_meta(int fd, struct cbn__pages_meta *ret_meta)
+{
+    uint8_t bytes[2][META_BYTES];
+    struct cbn__pages_meta metas[2] = {{0}, {0}};
+    struct stat status;
+    if (fstat(fd, &status) != 0 || !read_at(fd, bytes[0], META_BYTES, 0))
+        return "the file is too short for a meta page";
+    const char *problem = parse_meta(bytes[0], &metas[0]);
+    if (problem)
+        return problem;
+    if (!read_at(fd, bytes[1], META_BYTES, metas[0].page_bytes))
+        return "the file is too short for its meta pages";
+    problem = parse_meta(bytes[1], &metas[1]);
+    if (problem)
+        return problem;
+    if (metas[0].page_bytes != metas[1].page_bytes)
+        return "the meta pages differ in page size";
+    *ret_meta = metas[0].transaction < metas[1].transaction ? metas[1] : metas[0];
+    ret_meta->file_bytes = (uint64_t)status.st_size;
+    if (ret_meta->file_bytes < 2ull * ret_meta->page_bytes)
+        return "the file is too short for its meta pages";
+    return NULL;
+}
+
+/* Every page belongs to one place: a page reached twice is a cross-link, or a page that is free and used at once. */
+static bool claim(struct walk *walk, uint64_t page, uint64_t count)
+{
+    if (page < FIRST_DATA_PAGE || page > walk->meta.last_page || count > walk->meta.last_page - page + 1)
+        return refuse(walk, page, "page lies outside of the file's range");
+    for (uint64_t i = page; i < page + count; i++) {
+        if (walk->seen[i / 8] & 1u << i % 8)
+            return refuse(walk, i, "page is reached twice");
+        walk->seen[i / 8] = (uint8_t)(walk->seen[i / 8] | 1u << i % 8);
+    }
+    return true;
+}
+
+static bool inside_file(struct walk *walk, uint64_t page, uint64_t count)
+{
+    if (page + count <= walk->meta.file_bytes / walk->meta.page_bytes)
+        return true;
+    return refuse(walk, page, "page lies behind the end of the file");
+}
+
+static bool read_page(struct walk *walk, uint64_t page, uint8_t *bytes)
+{
+    if (!inside_file(walk, page, 1) ||
+        !read_at(walk->fd, bytes, walk->meta.page_bytes, page * walk->meta.page_bytes))
+        return refuse(walk, page, "page cannot be read");
+    if (cbn__load_u64(bytes) != page)
+        return refuse(walk, page, "page carries another number");
+    return true;
+}
+
+struct node {
+    const uint8_t *data; /* inline bytes */
+    uint64_t child;      /* of a branch, or first page of an overflow run */
+    uint32_t size, flags, key_bytes;
+    const uint8_t *key;
+};
+
+/* Node i of a page whose lower and upper bounds were checked. */
+static bool read_node(struct walk *walk, uint64_t page, const uint8_t *bytes, uint32_t i, bool branch,
+                      struct node *ret_node)
+{
+    uint32_t page_bytes = walk->meta.page_bytes;
+    uint32_t offset = load_u16(bytes + PAGE_HEAD_BYTES + 2 * (size_t)i);
+    if (offset < load_u16(bytes + PAGE_AT_UPPER) || offset > page_bytes - NODE_HEAD_BYTES)
+        return refuse(walk, page, "page holds a node outside of itself");
+    const uint8_t *node = bytes + offset;
+    uint32_t rest = page_bytes - offset - NODE_HEAD_BYTES;
+    *ret_node = (struct node){.size = cbn__load_u32(node),
+                              .flags = load_u16(node + 4),
+                              .key_bytes = load_u16(node + 6),
+                              .key = node + NODE_HEAD_BYTES};
+    if (ret_node->key_bytes > rest)
+        return refuse(walk, page, "page holds a key longer than itself");
+    rest -= ret_node->key_bytes;
+    if (branch) {
+        ret_node->child = (uint64_t)ret_node->size | (uint64_t)ret_node->flags << 32;
+        return true;
+    }
+    if (ret_node->flags & ~NODE_KNOWN)
+        return refuse(walk, page, "page holds a node of an unknown kind");
+    uint32_t inline_bytes = ret_node->flags & NODE_BIG ? 8 : ret_node->size;
+    if (inline_bytes > rest)
+        return refuse(walk, page, "page holds a value longer than itself");
+    ret_node->data = ret_node->key + ret_node->key_bytes;
+    if (ret_node->flags & NODE_BIG)
+        ret_node->child = cbn__load_u64(ret_node->data);
+    return true;
+}
+
+static bool check_overflow(struct walk *walk, const struct node *node)
+{
+    uint64_t count = (PAGE_HEAD_BYTES - 1 + (uint64_t)node->size) / walk->meta.page_bytes + 1;
+    uint8_t head[PAGE_HEAD_BYTES];
+    if (!claim(walk, node->child, count) || !inside_file(walk, node->child, count))
+        return false;
+    if (!read_at(walk->fd, head, sizeof(head), node->child * walk->meta.page_bytes))
+        return refuse(walk, node->child, "page cannot be read");
+    if (cbn__load_u64(head) != node->child || load_u16(head + PAGE_AT_FLAGS) != PAGE_OVERFLOW ||
+        cbn__load_u32(head + PAGE_AT_RUN) != count)
+        return refuse(walk, node->child, "page does not begin the run of pages that it should");
+    return true;
+}
+
+/* A record of the free list: a count, then page numbers, descending. LMDB would write to any page named here. */
+static bool check_free_list(struct walk *walk, uint64_t page, const uint8_t *bytes, uint64_t size)
+{
+    if (size < 8 || cbn__load_u64(bytes) != size / 8 - 1 || size % 8)
+        return refuse(walk, page, "page holds a free list of a wrong length");
+    for (uint64_t at = 8; at < size; at += 8) {
+        if (at > 8 && cbn__load_u64(bytes + at) >= cbn__load_u64(bytes + at - 8))
+            return refuse(walk, page, "page holds a free list out of order");
+        if (!claim(walk, cbn__load_u64(bytes + at), 1))
+            return false;
+    }
+    return true;
+}
+
+static bool check_free_node(struct walk *walk, uint64_t page, const struct node *node)
+{
+    if (node->key_bytes != 8 || node->flags & NODE_TABLE)
+        return refuse(walk, page, "page holds a free list under a wrong key");
+    /* LMDB reserves the record before it knows its final length: what is stored may be longer than the list. */
+    uint64_t size = node->size;
+    uint8_t *bytes = malloc(size ? size : 1);
+    if (!bytes)
+        return run_out(walk);
+    bool read = true;
+    if (node->flags & NODE_BIG)
+        read = read_at(walk->fd, bytes, size, node->child * walk->meta.page_bytes + PAGE_HEAD_BYTES);
+    else
+        memcpy(bytes, node->data, size);
+    uint64_t count = read && size >= 8 ? cbn__load_u64(bytes) : 0;
+    if (count < size / 8)
+        size = (count + 1) * 8;
+    bool sound = read ? check_free_list(walk, page, bytes, size) : refuse(walk, page, "page cannot be read");
+    free(bytes);
+    return sound;
+}
+
+enum tree { TREE_FREE, TREE_MAIN, TREE_TABLE };
+
+static bool check_page(struct walk *walk, uint64_t page, enum tree tree, uint32_t level, uint32_t depth);
+
+static bool check_tree(struct walk *walk, uint64_t root, enum tree tree, uint32_t depth)
+{
+    if (root == NO_ROOT)
+        return true;
+    if (depth < 1 || depth > DEPTH_MAX)
+        return refuse(walk, root, "page is the root of a tree of impossible depth");
+    return check_page(walk, root, tree, 1, depth);
+}
+
+static bool check_table(struct walk *walk, uint64_t page, const struct node *node)
+{
+    if (node->size != DB_BYTES || node->flags & NODE_BIG)
+        return refuse(walk, page, "page holds a table's record of a wrong size");
+    if (load_u16(node->data + DB_AT_FLAGS) != 0)
+        return refuse(walk, page, "page holds a table of an unknown kind");
+    return check_tree(walk, cbn__load_u64(node->data + DB_AT_ROOT), TREE_TABLE, load_u16(node->data + DB_AT_DEPTH));
+}
+
+static bool check_leaf_node(struct walk *walk, uint64_t page, const struct node *node, enum tree tree)
+{
+    if (node->flags & NODE_BIG && !check_overflow(walk, node))
+        return false;
+    if (tree == TREE_FREE)
+        return check_free_node(walk, page, node);
+    if (!(node->flags & NODE_TABLE))
+        return true;
+    return tree == TREE_MAIN ? check_table(walk, page, node)
+                             : refuse(walk, page, "page holds a table inside of a table");
+}
+
+static bool check_nodes(struct walk *walk, uint64_t page, const uint8_t *bytes, enum tree tree, uint32_t level,
+                        uint32_t depth)
+{
+    bool branch = load_u16(bytes + PAGE_AT_FLAGS) == PAGE_BRANCH;
+    uint32_t lower = load_u16(bytes + PAGE_AT_LOWER), upper = load_u16(bytes + PAGE_AT_UPPER);
+    if (lower < PAGE_HEAD_BYTES || lower > upper || upper > walk->meta.page_bytes || lower % 2)
+        return refuse(walk, page, "page has impossible bounds");
+    uint32_t count = (lower - PAGE_HEAD_BYTES) / 2;
+    if (count < (branch ? 2u : 1u))
+        return refuse(walk, page, "page holds too few nodes");
+    for (uint32_t i = 0; i < count; i++) {
+        struct node node;
+        if (!read_node(walk, page, bytes, i, branch, &node))
+            return false;
+        if (!(branch ? check_page(walk, node.child, tree, level + 1, depth)
+                     : check_leaf_node(walk, page, &node, tree)))
+            return false;
+    }
+    return true;
+}
+
+static bool check_page(struct walk *walk, uint64_t page, enum tree tree, uint32_t level, uint32_t depth)
+{
+    if (!claim(walk, page, 1))
+        return false;
+    uint8_t *bytes = malloc(walk->meta.page_bytes);
+    if (!bytes)
+        return run_out(walk);
+    bool sound = read_page(walk, page, bytes);
+    if (sound && load_u16(bytes + PAGE_AT_FLAGS) != (level < depth ? PAGE_BRANCH : PAGE_LEAF))
+        sound = refuse(walk, page, "page is of the wrong kind");
+    sound = sound && check_nodes(walk, page, bytes, tree, level, depth);
+    free(bytes);
+    return sound;
+}
+
+static bool check_trees(struct walk *walk)
+{
+    uint8_t meta[2][META_BYTES];
+    for (uint32_t i = 0; i < 2; i++)
+        if (!read_at(walk->fd, meta[i], META_BYTES, (uint64_t)i * walk->meta.page_bytes))
+            return refuse(walk, i, "page cannot be read");
+    const uint8_t *newest = cbn__load_u64(meta[0] + META_AT_TRANSACTION) == walk->meta.transaction ? meta[0] : meta[1];
+    uint32_t free_depth = load_u16(newest + META_AT_FREE_DB + DB_AT_DEPTH);
+    uint32_t main_depth = load_u16(newest + META_AT_MAIN_DB + DB_AT_DEPTH);
+    return check_tree(walk, walk->meta.main_root, TREE_MAIN, main_depth) &&
+           check_tree(walk, walk->meta.free_root, TREE_FREE, free_depth);
+}
+
+int cbn__pages_check(int fd, struct cbn__pages_meta *ret_meta, char ret_problem[CBN__PAGES_PROBLEM_BYTES])
+{
+    struct walk walk = {.fd = fd};
+    const char *problem = cbn__pages_read_meta(fd, &walk.meta);
+    /* A file may state more pages than it has (LMDB does not write what it freed in the same transaction). */
+    if (!problem && walk.meta.last_page > FREE_RANGE_PAGES &&
+        walk.meta.last_page / FREE_RANGE_PARTS > walk.meta.file_bytes / walk.meta.page_bytes)
+        problem = "a meta page states a last page that cannot be";
+    if (problem) {
+        (void)snprintf(ret_problem, CBN__PAGES_PROBLEM_BYTES, "%s", problem);
+        return EBADMSG;
+    }
+    walk.seen = calloc(walk.meta.last_page / 8 + 1, 1);
+    bool sound = walk.seen ? check_trees(&walk) : run_out(&walk);
+    free(walk.seen);
+    *ret_meta = walk.meta;
+    if (walk.out_of_memory)
+        return ENOMEM;
+    if (!sound)
+        (void)snprintf(ret_problem, CBN__PAGES_PROBLEM_BYTES, "%s: page %llu", walk.problem,
+                       (unsigned long long)walk.problem_page);
+    return sound ? 0 : EBADMSG;
+}

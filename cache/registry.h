@@ -1,0 +1,37 @@
+/*
+ * One environment per folder (st_dev, st_ino) and mode in a process, however its path is spelled, and the flights.
+ *
+ * Owns the library's only mutable static, stamped with the pid, and its atfork hook: the child closes every lock
+ * descriptor, forgets the flights and reopens its environments at their next use.
+ *
+ * Locks, in this order: registry.mutex; lock.mutex, usage.mutex, note_mutex of a store; flights.mutex. The registry's
+ * is held for look-ups and opening of lock files only, never across LMDB, fsync or a wait.
+ */
+#ifndef CBN_CACHE_REGISTRY_H
+#define CBN_CACHE_REGISTRY_H
+
+#include "cache/store.h"
+
+struct cbn__flight_node {
+    struct cbn__flight_node *next;
+    const void *domain; /* the store whose lock file is shared, or the cabinet */
+    struct cbn__hash key;
+    int fd; /* -1: none yet, or none at all */
+};
+
+struct cbn__flights {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct cbn__flight_node *nodes;
+};
+
+/* The folder's store, opened or shared; balanced by a release. OK, IO, NO_MEMORY. */
+int32_t cbn__registry_acquire(const struct cbn__store_options *options, struct cbn__store **ret_store,
+                              struct cbn_error *err);
+void cbn__registry_release(struct cbn__store *store, uint32_t timeout_ms);
+
+/* Notices a child that no fork hook was run for (a bare clone). Call before a session. */
+void cbn__registry_check_pid(void);
+struct cbn__flights *cbn__registry_flights(void);
+
+#endif

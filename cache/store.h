@@ -1,0 +1,139 @@
+/*
+ * One folder's LMDB environment. Sessions are short: lock, transaction, copy, release. Bytes are given out as copies
+ * and verified by the caller; nothing here judges an entry.
+ *
+ * Files: store.c (sessions and operations), datafile.c (opening, checking, setting aside, the mark).
+ * Locks: see lock.h. The fields below "exclusive" change on the exclusive side only. No lock is held on return.
+ */
+#ifndef CBN_CACHE_STORE_H
+#define CBN_CACHE_STORE_H
+
+#include <lmdb.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+#include "cache/entry.h"
+#include "cache/lock.h"
+#include "cache/pages.h"
+#include "cache/usage.h"
+
+#define CBN__STORE_KEY_BYTES_MAX 511u /* LMDB's; a key of another length than ours is damage that is told */
+#define CBN__STORE_NOTE_BYTES 512u
+
+struct cbn__store_options {
+    const char *folder; /* absolute, resolved */
+    bool writable;
+    bool trust_folder;
+    bool group_shared;
+    uint64_t max_bytes;
+};
+
+struct cbn__store {
+    /* Guarded by the registry's mutex. */
+    struct cbn__store *next;
+    uint32_t refs;
+    bool closing;
+
+    /* Constant. */
+    struct stat folder;
+    bool writable;
+    bool trust_folder;
+    bool group_shared;
+    char *data_path;
+    char *lock_path;
+
+    struct cbn__lock lock;
+    struct cbn__usage usage;
+
+    atomic_ullong max_bytes;   /* only ever lowered: by a second opener, or to a map that fits */
+    atomic_bool failed;        /* LMDB said that the environment is of no more use: reopen it */
+    atomic_bool condemned;     /* LMDB said that the pages are wrong: set the file aside */
+    atomic_bool wrote;         /* by this process, since it was opened */
+
+    /* Exclusive. */
+    MDB_env *env;
+    MDB_dbi entries, usage_table, meta;
+    int data_fd;
+    dev_t data_device;
+    ino_t data_inode;
+    struct cbn__pages_meta checked; /* what the last check saw */
+
+    /* What happened to the file, to be told once no lock is held. */
+    pthread_mutex_t note_mutex;
+    bool note_is_damage;
+    char note[CBN__STORE_NOTE_BYTES];
+};
+
+/* Opens the lock file; not the data file, which the first session opens. OK, IO, NO_MEMORY. */
+int32_t cbn__store_create(const struct cbn__store_options *options, const struct stat *folder,
+                          struct cbn__store **ret_store, struct cbn_error *err);
+/* Writes the usage that waits, syncs, clears the mark. No other thread may be inside. */
+void cbn__store_settle(struct cbn__store *store, uint32_t timeout_ms);
+void cbn__store_destroy(struct cbn__store *store);
+
+/* Opens the data file if it is not open. OK, TIMEOUT (try again later), UNTRUSTED, IO, DAMAGED, NO_MEMORY. */
+int32_t cbn__store_prepare(struct cbn__store *store, uint32_t timeout_ms, struct cbn_error *err);
+
+struct cbn__store_item {
+    uint8_t key[CBN__STORE_KEY_BYTES_MAX];
+    uint32_t key_bytes;
+    struct cbn__buf value;
+    int64_t last_used_s;
+    uint64_t hits;
+};
+void cbn__store_item_done(struct cbn__store_item *item);
+#define CBN__STORE_ITEM_AUTO __attribute__((cleanup(cbn__store_item_done))) struct cbn__store_item
+
+/* Which majors of a key will do: those below, without the ones in the set (bit i: major i). */
+struct cbn__store_pick {
+    uint32_t below;
+    uint32_t except_majors;
+};
+
+/*
+ * Copies the newest entry of the hash that pick takes. NOT_FOUND: *ret_refused (set in every case) says whether
+ * there are entries that pick does not take. Also TIMEOUT, IO, DAMAGED (the file), NO_MEMORY.
+ */
+int32_t cbn__store_find(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__hash *hash,
+                        const struct cbn__store_pick *pick, struct cbn__store_item *ret_item, bool *ret_refused);
+
+/* Copies the first entry behind item's key (key_bytes 0: the first of all) over item. NOT_FOUND at the end. */
+int32_t cbn__store_next(struct cbn__store *store, uint32_t timeout_ms, struct cbn__store_item *item);
+
+/* Stores, replacing. OK, TIMEOUT, LIMIT, IO, DAMAGED, NO_MEMORY. */
+int32_t cbn__store_put(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *key,
+                       struct cbn__blob value, struct cbn_error *err);
+
+/* Drops every entry of the hash. OK, NOT_FOUND, TIMEOUT, IO, ... */
+int32_t cbn__store_drop(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__hash *hash,
+                        struct cbn_error *err);
+/* Drops one entry if it still is value: another process may have mended it meanwhile. */
+int32_t cbn__store_drop_if(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *key,
+                           struct cbn__blob value);
+
+/* Writes the usage that waits, if it is time or force is set. Best effort. */
+void cbn__store_flush_usage(struct cbn__store *store, uint32_t timeout_ms);
+
+int32_t cbn__store_measure(struct cbn__store *store, uint32_t timeout_ms, struct cbn__layer *ret_layer,
+                           struct cbn_error *err);
+
+/* Moves out what is to be told; false when there is nothing. */
+bool cbn__store_take_note(struct cbn__store *store, char ret_text[CBN__STORE_NOTE_BYTES], bool *ret_is_damage);
+
+void cbn__store_fork_before(struct cbn__store *store);
+void cbn__store_fork_after(struct cbn__store *store);
+void cbn__store_fork_child(struct cbn__store *store);
+
+/* datafile.c. All but is_current: exclusive side held. */
+int32_t cbn__datafile_open(struct cbn__store *store, struct cbn_error *err);
+void cbn__datafile_close(struct cbn__store *store);
+/* Either side held: the open file is the one in the folder, and no page that its meta page names can be missing. */
+bool cbn__datafile_is_current(struct cbn__store *store);
+/* Says in the lock file that commits of this boot are not yet on the disk. OK or IO. */
+int32_t cbn__datafile_mark(struct cbn__store *store);
+void cbn__datafile_clear_mark(struct cbn__store *store);
+int32_t cbn__datafile_error(struct cbn__store *store, int code, struct cbn_error *err, const char *what);
+void cbn__datafile_note(struct cbn__store *store, bool is_damage, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,121 @@
+/*
+ * Whose folder is it? The rules of trust; folder.h states them.
+ */
+#include "cache/folder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OVERRIDE "or override with CBN_RUNTIME_TRUST_FOLDER"
+
+
+static bool own_or_root(uid_t uid)
+{
+    return uid == 0 || uid == geteuid();
+}
+
+static bool in_group(gid_t gid)
+{
+    if (gid == getegid())
+        return true;
+    int count = getgroups(0, NULL);
+    if (count <= 0)
+        return false;
+    gid_t *groups = calloc((size_t)count, sizeof(*groups));
+    bool found = false;
+    count = groups ? getgroups(count, groups) : 0;
+    for (int i = 0; i < count; i++)
+        found = found || groups[i] == gid;
+    free(groups);
+    return found;
+}
+
+static void refuse(struct cbn__trust *trust, const char *problem, const char *mend_format, const char *path)
+{
+    trust->trusted = false;
+    (void)snprintf(trust->problem, sizeof(trust->problem), "%s", problem);
+    (void)snprintf(trust->mend, sizeof(trust->mend), mend_format, path);
+}
+
+/* Symbolic links in path as it was given: one of another user's can be pointed elsewhere at any time. */
+static bool links_are_own(const char *path, bool *ret_any)
+{
+    char prefix[4096];
+    size_t length = strlen(path);
+    *ret_any = false;
+    if (length >= sizeof(prefix))
+        return false;
+    for (size_t i = 1; i <= length; i++) {
+        if (path[i] != '/' && path[i] != 0)
+            continue;
+        memcpy(prefix, path, i);
+        prefix[i] = 0;
+        struct stat status;
+        if (lstat(prefix, &status) != 0 || !S_ISLNK(status.st_mode))
+            continue;
+        *ret_any = true;
+        if (!own_or_root(status.st_uid))
+            return false;
+    }
+    return true;
+}
+
+/* A parent that everyone may write, without the sticky bit: everyone could put another folder in its place. */
+static bool parents_are_safe(const char *resolved)
+{
+    char prefix[4096];
+    (void)snprintf(prefix, sizeof(prefix), "%s", resolved);
+    for (char *slash = strrchr(prefix, '/'); slash && slash != prefix; slash = strrchr(prefix, '/')) {
+        *slash = 0;
+        struct stat status;
+        if (stat(prefix, &status) != 0)
+            return errno == EACCES;
+        if (status.st_mode & S_IWOTH && !(status.st_mode & S_ISVTX))
+            return false;
+    }
+    return true;
+}
+
+static void judge(const char *path, const char *resolved, const struct stat *folder, struct cbn__trust *trust)
+{
+    bool via_link = false;
+    bool links_own = links_are_own(path, &via_link);
+    bool own = own_or_root(folder->st_uid);
+    trust->group_shared = folder->st_mode & S_IWGRP && in_group(folder->st_gid);
+    if (folder->st_mode & S_IWOTH)
+        refuse(trust, "everyone can write it", "run chmod o-w '%.120s', " OVERRIDE, resolved);
+    else if (!links_own)
+        refuse(trust, "it is reached through a symbolic link that another user owns",
+               "name the folder '%.100s' itself, " OVERRIDE, resolved);
+    else if (!own && via_link)
+        refuse(trust, "a symbolic link leads into a folder that another user owns",
+               "name a folder of your own in place of '%.100s', " OVERRIDE, path);
+    else if (!own && !trust->group_shared)
+        refuse(trust, "another user owns it and does not share it with a group of this user",
+               "share '%.100s' with chmod g+rwxs, name a folder of your own, " OVERRIDE, resolved);
+    else if (!parents_are_safe(resolved))
+        refuse(trust, "everyone can write a folder above it, and so replace it",
+               "run chmod o-w (or +t) on the folders above '%.100s', " OVERRIDE, resolved);
+}
+
+void cbn__trust_folder(const char *path, struct cbn__trust *ret_trust)
+{
+    *ret_trust = (struct cbn__trust){.trusted = true};
+    struct stat folder;
+    char *resolved = realpath(path, NULL);
+    if (!resolved || stat(resolved, &folder) != 0)
+        refuse(ret_trust, "it cannot be looked at", "make '%.150s' readable for this user", path);
+    else
+        judge(path, resolved, &folder, ret_trust);
+    free(resolved);
+}
+
+bool cbn__trust_file(const struct stat *file, const struct stat *folder, bool group_shared)
+{
+    if (!S_ISREG(file->st_mode) || file->st_mode & S_IWOTH)
+        return false;
+    return own_or_root(file->st_uid) || (group_shared && file->st_gid == folder->st_gid);
+}

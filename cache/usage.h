@@ -1,0 +1,40 @@
+/*
+ * Hits that wait in memory until they are written: a hit is never a write transaction.
+ *
+ * Locks: mutex guards every field; nothing is called while it is held. Bounded: when full, new keys are not recorded.
+ */
+#ifndef CBN_CACHE_USAGE_H
+#define CBN_CACHE_USAGE_H
+
+#include <pthread.h>
+
+#include "cache/entry.h"
+
+struct cbn__usage_note {
+    struct cbn__store_key key;
+    int64_t last_used_s;
+    uint64_t hits; /* 0: a free slot */
+};
+
+struct cbn__usage {
+    pthread_mutex_t mutex;
+    struct cbn__usage_note *slots; /* open addressing, a power of two of them */
+    uint32_t slot_count;
+    uint32_t count;
+    uint64_t flushed_ns; /* monotonic */
+};
+
+void cbn__usage_init(struct cbn__usage *usage);
+void cbn__usage_done(struct cbn__usage *usage);
+void cbn__usage_record(struct cbn__usage *usage, const struct cbn__store_key *key);
+/* Adds what waits for key to what was stored. */
+void cbn__usage_add(struct cbn__usage *usage, const struct cbn__store_key *key, int64_t *last_used_s, uint64_t *hits);
+bool cbn__usage_is_due(struct cbn__usage *usage);
+/* Takes everything that waits; the caller frees *ret_slots, of which those with hits == 0 are empty. */
+uint32_t cbn__usage_take(struct cbn__usage *usage, struct cbn__usage_note **ret_slots);
+
+void cbn__usage_fork_before(struct cbn__usage *usage);
+void cbn__usage_fork_after(struct cbn__usage *usage);
+void cbn__usage_fork_child(struct cbn__usage *usage); /* forgets: the parent writes them */
+
+#endif

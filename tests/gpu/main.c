@@ -28,6 +28,7 @@ static const char help[] =
     "  --seed N      of every random input (default 20261129)\n"
     "  --threads N   of the CPU reference (default: one a core)\n"
     "  --list        names the cases\n"
+    "  --warm        only build what the cases need, for sm_90a; needs no device\n"
     "\n"
     "A whole run:      gpu_suite --out tests/gpu/receipt.json\n"
     "Under a sanitizer: compute-sanitizer --tool memcheck gpu_suite --sample --cache DIR   (then --tool racecheck;\n"
@@ -66,7 +67,7 @@ struct options {
     const char *out, *filter, *cache_dir;
     uint64_t seed;
     int threads;
-    bool sample, list;
+    bool sample, list, warm;
 };
 
 static double now_s(void)
@@ -84,6 +85,7 @@ static int read_options(int argc, char **argv, struct options *ret_options)
         {"cache", required_argument, NULL, 'c'}, {"seed", required_argument, NULL, 's'},
         {"threads", required_argument, NULL, 't'}, {"sample", no_argument, NULL, 'S'},
         {"list", no_argument, NULL, 'l'},        {"help", no_argument, NULL, 'h'},
+        {"warm", no_argument, NULL, 'w'},
         {NULL, 0, NULL, 0},
     };
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -110,6 +112,9 @@ static int read_options(int argc, char **argv, struct options *ret_options)
             break;
         case 'l':
             ret_options->list = true;
+            break;
+        case 'w':
+            ret_options->warm = true;
             break;
         case 'h':
             fputs(help, stdout);
@@ -271,15 +276,30 @@ static int run(struct suite *suite, const struct options *options)
     return whole && options->out && !receipt_write(suite, options->out, tallies, count) ? 1 : 0;
 }
 
+static void destroy_runtimes(struct suite *suite)
+{
+    for (int i = 0; i < RUNTIME_COUNT; i++) {
+        cbn_runtime_destroy(suite->runtimes[i]);
+    }
+}
+
 static void done(struct suite *suite)
 {
     suite_scratch_done(suite);
     gpu_free(&suite->counter);
-    for (int i = 0; i < RUNTIME_COUNT; i++) {
-        cbn_runtime_destroy(suite->runtimes[i]);
-    }
+    destroy_runtimes(suite);
     cover_destroy(suite->cover);
     gpu_close();
+}
+
+/* Without a device: the usual Hopper part. */
+static int warm_only(struct suite *suite)
+{
+    suite->device.arch = CBN_ARCH(90, 'a');
+    suite->device.sms = 132;
+    int status = create_runtimes(suite) && warm(suite) ? 0 : 1;
+    destroy_runtimes(suite);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -300,14 +320,17 @@ int main(int argc, char **argv)
     if (options.list) {
         return 0;
     }
-    if (!gpu_open(&suite.device)) {
-        return skip(&suite);
-    }
     suite.seed = options.seed;
     suite.threads = options.threads;
     suite.sample = options.sample;
     suite.guard = options.sample ? 0 : GUARD_BYTES;
     suite.cache_dir = options.cache_dir ? options.cache_dir : mkdtemp(folder);
+    if (options.warm) {
+        return suite.cache_dir ? warm_only(&suite) : 1;
+    }
+    if (!gpu_open(&suite.device)) {
+        return skip(&suite);
+    }
     suite.cover = cover_create();
     if (!suite.cache_dir || !suite.cover || !gpu_oracle_open(&suite.device, &suite.device)) {
         return 1;

@@ -4,6 +4,7 @@
  */
 #include <check.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,9 @@ static int look_up(void *user, const struct cbn_spec *spec)
     lookup->enumerated++;
     if (!holds(lookup->texts, spec->text)) {
         lookup->missing++;
-        fprintf(stderr, "receipt: NO CASE for %s\n", spec->text);
+        if (lookup->texts) {
+            fprintf(stderr, "receipt: NO CASE for %s\n", spec->text);
+        }
     }
     return 0;
 }
@@ -87,14 +90,12 @@ START_TEST(test_every_specialisation_has_a_case)
 }
 END_TEST
 
-/* The look-up itself: an empty receipt misses them all, one text less misses one. */
+/* The look-up itself: no receipt misses them all. */
 START_TEST(test_a_missing_case_is_seen)
 {
-    json_t *none = json_array();
-    struct lookup lookup = look_up_all(none);
+    struct lookup lookup = look_up_all(NULL);
     ck_assert_int_gt(lookup.enumerated, 0);
     ck_assert_int_eq(lookup.missing, lookup.enumerated);
-    json_decref(none);
 }
 END_TEST
 

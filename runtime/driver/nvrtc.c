@@ -327,12 +327,12 @@ static nvrtcResult read_bytes(nvrtcProgram program, size_fn get_size, bytes_fn g
     return result;
 }
 
-/* NVRTC's texts count their NUL. */
+/* NVRTC's texts count their NUL, and logs may end in two. */
 static nvrtcResult read_text(nvrtcProgram program, size_fn get_size, bytes_fn get_bytes, struct cbn__buf *ret_text)
 {
     size_t before = ret_text->size;
     nvrtcResult result = read_bytes(program, get_size, get_bytes, ret_text);
-    if (ret_text->size > before && ret_text->data[ret_text->size - 1] == 0)
+    while (ret_text->size > before && ret_text->data[ret_text->size - 1] == 0)
         ret_text->size--;
     return result;
 }

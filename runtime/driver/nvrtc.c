@@ -15,7 +15,8 @@
 #include "base/env.h"
 #include "driver/library.h"
 
-#define OPEN_FLAGS (RTLD_NOW | RTLD_LOCAL)
+/* Never unmapped: NVRTC 13.0 leaks 71 KB at every unloading (its own allocator's pool, found by LeakSanitizer). */
+#define OPEN_FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)
 #define ARCHS_MAX 64
 #define OPTIONS_MAX 64
 

@@ -10,25 +10,14 @@
 #include "base/arch.h"
 #include "jit/embedded.h"
 
-#define HEADERS_MAX 16
 #define ALIGN_MAX 16
 
 static const struct cbn_family *const builtins[CBN__BUILTIN_COUNT] = {&cbn__builtin_fp8_gemm,
                                                                       &cbn__builtin_fp8_quantize};
 
-/* Every embedded file is a header by its name: a template may include any other. */
-static int32_t list_headers(struct cbn_header headers[HEADERS_MAX], struct cbn_error *err)
-{
-    if (cbn__embedded_count > HEADERS_MAX)
-        return cbn__error_own(err, CBN_STATUS_INTERNAL, "%zu embedded templates, %d expected at most; report this",
-                              cbn__embedded_count, HEADERS_MAX);
-    for (size_t i = 0; i < cbn__embedded_count; i++)
-        headers[i] = (struct cbn_header){cbn__embedded_files[i].name, cbn__embedded_files[i].text};
-    return CBN_STATUS_OK;
-}
-
-static int32_t attach_sources(const struct cbn_family *family, const struct cbn_header *headers,
-                              struct cbn_candidate *ret_candidates, struct cbn_error *err)
+/* No headers: a built-in's digest covers every embedded file, and the build gives it all of them by name. */
+static int32_t attach_sources(const struct cbn_family *family, struct cbn_candidate *ret_candidates,
+                              struct cbn_error *err)
 {
     for (uint32_t i = 0; i < family->candidate_count; i++) {
         ret_candidates[i] = family->candidates[i];
@@ -39,30 +28,27 @@ static int32_t attach_sources(const struct cbn_family *family, const struct cbn_
             return cbn__error_own(err, CBN_STATUS_INTERNAL, "template %s is not embedded; report this",
                                   ret_candidates[i].source_name);
         ret_candidates[i].source = file->text;
-        ret_candidates[i].headers = headers;
-        ret_candidates[i].header_count = (uint32_t)cbn__embedded_count;
     }
     return CBN_STATUS_OK;
 }
 
-static int32_t create_family(const struct cbn_family *family, const struct cbn_header *headers,
-                             const struct cbn__hash *digest, struct cbn__family **ret_family, struct cbn_error *err)
+static int32_t create_family(const struct cbn_family *family, const struct cbn__hash *digest,
+                             struct cbn__family **ret_family, struct cbn_error *err)
 {
     struct cbn_candidate candidates[CBN_CANDIDATES_MAX];
     struct cbn_family description = *family;
-    int32_t status = attach_sources(family, headers, candidates, err);
+    int32_t status = attach_sources(family, candidates, err);
     description.candidates = candidates;
     return status == CBN_STATUS_OK ? cbn__family_create(&description, digest, ret_family, err) : status;
 }
 
 int32_t cbn__builtin_families(struct cbn__family *ret_families[CBN__BUILTIN_COUNT], struct cbn_error *err)
 {
-    struct cbn_header headers[HEADERS_MAX];
     struct cbn__family *families[CBN__BUILTIN_COUNT] = {NULL};
     struct cbn__hash digest = cbn__embedded_digest();
-    int32_t status = list_headers(headers, err);
+    int32_t status = CBN_STATUS_OK;
     for (int i = 0; i < CBN__BUILTIN_COUNT && status == CBN_STATUS_OK; i++)
-        status = create_family(builtins[i], headers, &digest, &families[i], err);
+        status = create_family(builtins[i], &digest, &families[i], err);
     if (status == CBN_STATUS_OK) {
         memcpy(ret_families, families, sizeof(families));
         return CBN_STATUS_OK;

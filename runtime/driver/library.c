@@ -15,8 +15,22 @@ void cbn__search_done(struct cbn__search *search)
     cbn__buf_done(&search->reason);
 }
 
+static bool is_noted(const char *places, const char *place)
+{
+    size_t length = strlen(place);
+    for (const char *at = places; *at; at += at[0] == ';' ? 2 : 0) {
+        size_t noted = strcspn(at, ";");
+        if (noted == length && memcmp(at, place, length) == 0)
+            return true;
+        at += noted;
+    }
+    return false;
+}
+
 void cbn__search_note(struct cbn__search *search, const char *place)
 {
+    if (is_noted(cbn__buf_text(&search->places), place))
+        return;
     if (search->places.size)
         cbn__buf_append_text(&search->places, "; ");
     cbn__buf_append_text(&search->places, place);

@@ -18,7 +18,7 @@ struct cbn__search {
 
 void cbn__search_done(struct cbn__search *search); /* leaves handle alone */
 
-/* Names a place for the error text. */
+/* Names a place for the error text, once. */
 void cbn__search_note(struct cbn__search *search, const char *place);
 /* One file, or one name for the loader (no slash). True when search->handle is set. */
 bool cbn__search_try(struct cbn__search *search, const char *file, int flags);

@@ -17,6 +17,7 @@
 
 /* Never unmapped: NVRTC 13.0 leaks 71 KB at every unloading (its own allocator's pool, found by LeakSanitizer). */
 #define OPEN_FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)
+#define LIBRARY_PATTERN "libnvrtc.so.1[2-9]*"
 #define ARCHS_MAX 64
 #define OPTIONS_MAX 64
 
@@ -82,7 +83,7 @@ static bool search_folder(struct cbn__search *search, const char *folder, const 
     CBN__BUF_AUTO place = CBN__BUF_INIT;
     cbn__buf_append_format(&place, "%s%s", folder, below);
     cbn__search_note(search, cbn__buf_text(&place));
-    return cbn__search_try_glob(search, cbn__buf_text(&place), "libnvrtc.so.1[2-9]*", OPEN_FLAGS);
+    return cbn__search_try_glob(search, cbn__buf_text(&place), LIBRARY_PATTERN, OPEN_FLAGS);
 }
 
 static bool search_loader(struct cbn__search *search)
@@ -99,11 +100,22 @@ static bool search_toolkits(struct cbn__search *search)
            search_folder(search, "/usr/local", "/cuda*/lib64") || search_folder(search, "/opt/cuda", "/lib64");
 }
 
-/* Wheels of CUDA 12 stand in nvidia/cuda_nvrtc, those of CUDA 13 in nvidia/cu13. */
+/* Wheels of CUDA 12 stand in nvidia/cuda_nvrtc, those of CUDA 13 in nvidia/cu13. One place in the error's list. */
 static bool search_prefix(struct cbn__search *search, const char *prefix)
 {
-    return search_folder(search, prefix, "/lib/python3*/*-packages/nvidia/cu13/lib") ||
-           search_folder(search, prefix, "/lib/python3*/*-packages/nvidia/cuda_nvrtc/lib");
+    static const char packages[] = "/lib/python3*/*-packages/nvidia/";
+    if (!prefix || prefix[0] != '/')
+        return false;
+    CBN__BUF_AUTO place = CBN__BUF_INIT;
+    CBN__BUF_AUTO folder = CBN__BUF_INIT;
+    cbn__buf_append_format(&place, "%s%s{cu13,cuda_nvrtc}/lib", prefix, packages);
+    cbn__search_note(search, cbn__buf_text(&place));
+    cbn__buf_append_format(&folder, "%s%scu13/lib", prefix, packages);
+    if (cbn__search_try_glob(search, cbn__buf_text(&folder), LIBRARY_PATTERN, OPEN_FLAGS))
+        return true;
+    folder.size = 0;
+    cbn__buf_append_format(&folder, "%s%scuda_nvrtc/lib", prefix, packages);
+    return cbn__search_try_glob(search, cbn__buf_text(&folder), LIBRARY_PATTERN, OPEN_FLAGS);
 }
 
 static void free_text(char **text)

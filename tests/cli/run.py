@@ -38,7 +38,9 @@ VARIABLE_PATTERNS = (
     (re.compile(r'("compiler": )"\d+\.\d+"'), r'\1"<NVRTC>"'),
     (re.compile(r"\b\d+(\.\d)? (B|KiB|MiB)\b"), "<SIZE>"),
     (re.compile(r"\b\d+ ms\b"), "<MS>"),
-    (re.compile(r"\b\d+ MiB free\b"), "<FREE> free"),
+    (re.compile(r"\b\d+ bytes$"), "<N> bytes"),
+    (re.compile(r"exists, \w+, mode (\d+), owner \d+,"), r"exists, <FILESYSTEM>, mode \1, owner <UID>,"),
+    (re.compile(r"\.damaged-\d+-\d+"), ".damaged-<TIME>-<PID>"),
 )
 HASH = re.compile(r"\b[0-9a-f]{32}\b")
 TEXT_COMPILER = re.compile(r"(<MS> +)1[23]\.\d\b")

@@ -36,7 +36,7 @@ static int look(struct cli *cli, struct cli_report *report)
         return cli_fail(cli, CLI_USAGE, "%s", err.message);
     if (status != CBN_STATUS_OK)
         return cli_fail_error(cli, &err);
-    cli_report_sort(report);
+    cli_report_complete(report);
     if (cli->options.json)
         print_json(cli, report, &result);
     else
@@ -50,7 +50,7 @@ int cli_check(struct cli *cli)
     struct cli_report report = {.cli = cli, .request = &request};
     int result = cli_request_open(cli, &request);
     if (result == CLI_OK)
-        result = cli_session_open(cli, 0);
+        result = cli_session_open(cli, CLI_CACHE_USED);
     if (result == CLI_OK)
         result = cli_request_fill(cli, &request);
     if (result == CLI_OK)

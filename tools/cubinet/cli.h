@@ -109,9 +109,10 @@ struct cli {
     const char **arguments; /* ends in NULL */
     int argument_count;
     struct cbn_runtime *runtime;
-    uint32_t damage_events; /* told by the library since the session was opened */
-    struct cli_texts owned; /* option arguments to free */
-    void *contexts[2];      /* popt's, alive as long as arguments */
+    uint32_t damage_events;   /* told by the library so far */
+    struct cli_texts notices; /* told while the session was being opened */
+    struct cli_texts owned;   /* option arguments to free */
+    void *contexts[2];        /* popt's, alive as long as arguments */
 };
 
 /* parse.c: CLI_OK, or CLI_USAGE after it said why. */
@@ -125,9 +126,17 @@ int cli_choice_find(const char *choices, const char *text, size_t text_length);
 /* Writes the word at a position of "a|b|c". */
 void cli_choice_name(const char *choices, int64_t position, char *ret_name, size_t name_bytes);
 
-/* session.c: opens the runtime with the global options. flags: CBN_RUNTIME_*. */
-int cli_session_open(struct cli *cli, uint32_t flags);
-int cli_session_open_existing(struct cli *cli, uint32_t flags); /* the folder of --cache is not made */
+/* What a verb wants of the cache folder. */
+enum cli_cache {
+    CLI_CACHE_NONE,   /* nothing */
+    CLI_CACHE_SHOWN,  /* reports on it, whatever its state */
+    CLI_CACHE_USED,   /* goes on without it, unless it was named by --cache */
+    CLI_CACHE_NEEDED, /* made where it is missing */
+    CLI_CACHE_PRESENT /* read: a folder that --cache names is not made */
+};
+
+/* session.c: opens the runtime with the global options. */
+int cli_session_open(struct cli *cli, enum cli_cache need);
 void cli_session_close(struct cli *cli);
 
 /* profile.c */
@@ -147,6 +156,8 @@ json_t *cli_shape_json(const struct cli *cli, const struct cbn_query *query);
 /* spec.c: parameters as text ("IN=bf16 OUT=bf16 SWAP_AB=1") and as JSON. The caller frees the text. */
 char *cli_spec_params(const struct cbn_spec *spec);
 json_t *cli_spec_params_json(const struct cbn_spec *spec);
+/* The value of a parameter or fact: dtypes and architectures by name. text_bytes >= 24. */
+void cli_value_format(const char *name, int64_t value, char *ret_text, size_t text_bytes);
 
 /* output.c: data on stdout, talk on stderr. */
 void cli_say(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));

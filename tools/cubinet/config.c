@@ -13,7 +13,7 @@ static void hear(void *user, const char *name, const char *value, const char *or
     struct settings *settings = user;
     if (!settings->items) {
         cli_table_add(&settings->table, "%s", name);
-        cli_table_add(&settings->table, "%s", value ? value : "-");
+        cli_table_add(&settings->table, "%s", value && *value ? value : "-");
         cli_table_add(&settings->table, "%s", origin ? origin : "");
         return;
     }
@@ -26,7 +26,7 @@ static void hear(void *user, const char *name, const char *value, const char *or
 
 int cli_config(struct cli *cli)
 {
-    int code = cli_session_open(cli, 0);
+    int code = cli_session_open(cli, CLI_CACHE_SHOWN);
     if (code != CLI_OK)
         return code;
     struct settings settings = {.items = cli->options.json ? json_array() : NULL, .table = {.columns = 3}};

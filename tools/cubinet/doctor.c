@@ -45,7 +45,7 @@ static void hear(void *user, const struct cbn_doctor_check *check)
 
 int cli_doctor(struct cli *cli)
 {
-    int code = cli_session_open(cli, 0);
+    int code = cli_session_open(cli, CLI_CACHE_SHOWN);
     if (code != CLI_OK)
         return code;
     struct visit visit = {.checks = cli->options.json ? json_array() : NULL};

@@ -2,6 +2,7 @@
  * explain: the dispatcher's decision for one call.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
 
@@ -48,6 +49,15 @@ static void print_json(const struct cli *cli, const struct cbn_query *query, con
     cli_json_print(root);
 }
 
+/* A guard's text begins with the name of its fact. */
+static void add_value(struct cli_table *table, const struct cbn_candidate_verdict *candidate)
+{
+    char fact[CBN_TEXT_BYTES], value[CBN_TEXT_BYTES];
+    (void)snprintf(fact, sizeof(fact), "%.*s", (int)strcspn(candidate->guard, " "), candidate->guard);
+    cli_value_format(fact, candidate->value, value, sizeof(value));
+    cli_table_add(table, "%s%s", candidate->has_value ? "saw " : "", candidate->has_value ? value : "");
+}
+
 static void print_candidates(const struct cbn_explanation *explanation)
 {
     if (explanation->candidate_count == 0)
@@ -59,10 +69,7 @@ static void print_candidates(const struct cbn_explanation *explanation)
         cli_table_add(&table, "%s", candidate->kernel);
         cli_table_add(&table, "%s", verdict_word(candidate->verdict));
         cli_table_add(&table, "%s", candidate->guard);
-        if (candidate->has_value)
-            cli_table_add(&table, "saw %lld", (long long)candidate->value);
-        else
-            cli_table_add(&table, "%s", "");
+        add_value(&table, candidate);
     }
     cli_table_print(&table, stdout, "  ");
 }
@@ -89,7 +96,7 @@ int cli_explain(struct cli *cli)
     struct cbn_query query;
     int result = cli_shape_query(cli, false, &query);
     if (result == CLI_OK)
-        result = cli_session_open(cli, 0);
+        result = cli_session_open(cli, CLI_CACHE_USED);
     if (result != CLI_OK)
         return result;
     cli_profile_get(cli, &query.profile);

@@ -150,7 +150,7 @@ static void tell_total(const struct cli *cli, const struct listing *listing)
         bytes += listing->items[i].size_bytes;
     char text[32];
     cli_bytes_format(bytes, text, sizeof(text));
-    cli_say(cli, "%zu entries, %s", listing->count, text);
+    cli_say(cli, "%zu %s, %s", listing->count, listing->count == 1 ? "entry" : "entries", text);
 }
 
 static void free_listing(struct listing *listing)
@@ -175,7 +175,7 @@ static int list(struct cli *cli, struct listing *listing)
     tell_total(cli, listing);
     if (!damaged)
         return CLI_OK;
-    return cli_fail(cli, CLI_INCOMPLETE, "%llu damaged entries are not listed; run 'cubinet verify --repair'",
+    return cli_fail(cli, CLI_INCOMPLETE, "%llu damaged not listed; run 'cubinet verify --repair'",
                     (unsigned long long)damaged);
 }
 
@@ -184,7 +184,7 @@ int cli_ls(struct cli *cli)
     uint32_t arch = 0;
     int result = cli->options.arch ? cli_arch_get(cli, &arch) : CLI_OK;
     if (result == CLI_OK)
-        result = cli_session_open_existing(cli, CBN_RUNTIME_CACHE_REQUIRED);
+        result = cli_session_open(cli, CLI_CACHE_PRESENT);
     if (result != CLI_OK)
         return result;
     struct listing listing = {.filter = &cli->options};

@@ -112,7 +112,7 @@ int cli_matrix(struct cli *cli)
     if (result == CLI_OK && cli->options.m_list.count == 0)
         result = cli_fail(cli, CLI_USAGE, "--m is missing");
     if (result == CLI_OK)
-        result = cli_session_open(cli, CBN_RUNTIME_MEMORY_ONLY);
+        result = cli_session_open(cli, CLI_CACHE_NONE);
     if (result == CLI_OK) {
         cli_profile_get(cli, &sheet->query.profile);
         result = fill_sheet(cli, sheet);

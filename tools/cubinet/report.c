@@ -23,14 +23,32 @@ static bool same_call(const struct cbn_query *a, const struct cbn_query *b)
     return strcmp(a->op, b->op) == 0 && a->n == b->n && a->k == b->k && a->groups == b->groups && a->arch == b->arch;
 }
 
-/* A query that several layers share is told once: name every layer that has it. */
+/* An operation without a family: every layer that asks the same is named. */
 static void hear_uncovered(struct cli_report *report, const struct cbn_warm_event *event)
 {
     const struct cli_request *request = report->request;
-    const char *reason = event->error ? event->error->message : "this version has no kernel for it";
-    for (size_t i = 0; i < request->count; i++)
+    report->lacks_template |= event->spec != NULL;
+    for (size_t i = 0; i < request->count && !event->spec; i++)
         if (same_call(&request->queries[i], event->query))
-            add_uncovered(report, request->queries[i].op, request->layers[i], reason);
+            add_uncovered(report, request->queries[i].op, request->layers[i],
+                          event->error ? event->error->message : "there is no kernel for it");
+}
+
+struct reach {
+    struct cli_report *report;
+    size_t query;
+};
+
+static int note_spec(void *user, const struct cbn_spec *spec)
+{
+    struct reach *reach = user;
+    const struct cli_request *request = reach->report->request;
+    if (spec->key[0])
+        return 0;
+    char *reason = cli_text_format("kernel %s has no template in this release", spec->kernel);
+    add_uncovered(reach->report, request->queries[reach->query].op, request->layers[reach->query], reason);
+    free(reason);
+    return 0;
 }
 
 static void hear_failure(struct cli_report *report, const struct cbn_warm_event *event)
@@ -92,8 +110,13 @@ static void sort(void *items, size_t count, size_t item_bytes, int (*compare)(co
         qsort(items, count, item_bytes, compare);
 }
 
-void cli_report_sort(struct cli_report *report)
+/* A specialisation without a template is told once, however many layers reach it: each is asked again. */
+void cli_report_complete(struct cli_report *report)
 {
+    for (size_t i = 0; report->lacks_template && i < report->request->count; i++) {
+        struct reach reach = {report, i};
+        (void)cbn_enumerate(report->cli->runtime, &report->request->queries[i], note_spec, &reach, NULL);
+    }
     sort(report->uncovered, report->uncovered_count, sizeof(*report->uncovered), compare_uncovered);
     sort(report->failures, report->failure_count, sizeof(*report->failures), compare_failures);
     sort(report->missing, report->missing_count, sizeof(*report->missing), compare_texts);
@@ -103,7 +126,7 @@ void cli_report_print_uncovered(const struct cli_report *report)
 {
     for (size_t i = 0; i < report->uncovered_count; i++) {
         const struct cli_uncovered *item = &report->uncovered[i];
-        (void)printf("uncovered: %s%s%s: %s\n", item->layer, *item->layer ? ": " : "", item->op, item->reason);
+        (void)printf("uncovered: %s: %s\n", *item->layer ? item->layer : item->op, item->reason);
     }
 }
 

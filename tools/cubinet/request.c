@@ -167,6 +167,9 @@ int cli_request_fill(struct cli *cli, struct cli_request *request)
         if (result != CLI_OK)
             return result;
     }
+    if (request->count == 0)
+        cli_say(cli, "nothing is requested: no FP8 layer uses %s",
+                request->ops_limited ? cli->options.ops : "any kernel");
     return CLI_OK;
 }
 

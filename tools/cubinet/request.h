@@ -49,12 +49,13 @@ struct cli_report {
     struct cli_failure *failures;
     size_t missing_count, missing_capacity;
     char **missing;
-    uint32_t others; /* built by another process meanwhile */
+    uint32_t others;     /* built by another process meanwhile */
+    bool lacks_template; /* some specialisation has none */
 };
 
 void cli_report_hear(void *user, const struct cbn_warm_event *event);
-/* Puts everything into an order that does not depend on how builds finished. */
-void cli_report_sort(struct cli_report *report);
+/* After the last event: names every uncovered layer, and puts all into an order that does not depend on the builds'. */
+void cli_report_complete(struct cli_report *report);
 void cli_report_print_uncovered(const struct cli_report *report);
 json_t *cli_report_uncovered_json(const struct cli_report *report);
 json_t *cli_report_failures_json(const struct cli_report *report);

@@ -31,7 +31,7 @@ static void hear(void *user, const struct cbn_selftest_case *result)
 
 int cli_selftest(struct cli *cli)
 {
-    int code = cli_session_open(cli, 0);
+    int code = cli_session_open(cli, CLI_CACHE_USED);
     if (code != CLI_OK)
         return code;
     struct tally tally = {.cli = cli, .cases = cli->options.json ? json_array() : NULL};

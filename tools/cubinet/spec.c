@@ -3,19 +3,25 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli.h"
 
-static bool is_dtype(const char *param)
+void cli_value_format(const char *name, int64_t value, char *ret_text, size_t text_bytes)
 {
-    return strcmp(param, "IN") == 0 || strcmp(param, "OUT") == 0;
+    if (strcasecmp(name, "in") == 0 || strcasecmp(name, "out") == 0)
+        (void)snprintf(ret_text, text_bytes, "%s", cbn_dtype_name((uint32_t)value));
+    else if (strcasecmp(name, "arch") == 0)
+        cbn_arch_format((uint32_t)value, ret_text, text_bytes);
+    else
+        (void)snprintf(ret_text, text_bytes, "%lld", (long long)value);
 }
 
 static char *param_text(const char *name, int64_t value)
 {
-    if (is_dtype(name))
-        return cli_text_format("%s=%s", name, cbn_dtype_name((uint32_t)value));
-    return cli_text_format("%s=%lld", name, (long long)value);
+    char text[CBN_TEXT_BYTES];
+    cli_value_format(name, value, text, sizeof(text));
+    return cli_text_format("%s=%s", name, text);
 }
 
 char *cli_spec_params(const struct cbn_spec *spec)

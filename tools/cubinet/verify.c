@@ -72,7 +72,7 @@ int cli_verify(struct cli *cli)
     bool repair = cli->options.repair && !cli->options.dry_run;
     if (cli->options.dry_run && !cli->options.repair)
         return cli_fail(cli, CLI_USAGE, "--dry-run goes with --repair");
-    int code = cli_session_open_existing(cli, CBN_RUNTIME_CACHE_REQUIRED);
+    int code = cli_session_open(cli, CLI_CACHE_PRESENT);
     if (code != CLI_OK)
         return code;
     uint32_t damaged_files = cli->damage_events;

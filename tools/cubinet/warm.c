@@ -55,7 +55,7 @@ static int build(struct cli *cli, struct cli_report *report)
         return cli_fail(cli, CLI_USAGE, "%s", err.message);
     if (status != CBN_STATUS_OK && status != CBN_STATUS_PARTIAL)
         return cli_fail_error(cli, &err);
-    cli_report_sort(report);
+    cli_report_complete(report);
     tell_failures(cli, report);
     if (cli->options.json)
         print_json(cli, report, &result);
@@ -72,7 +72,7 @@ int cli_warm(struct cli *cli)
     struct cli_report report = {.cli = cli, .request = &request};
     int result = cli_request_open(cli, &request);
     if (result == CLI_OK)
-        result = cli_session_open(cli, CBN_RUNTIME_CACHE_REQUIRED);
+        result = cli_session_open(cli, CLI_CACHE_NEEDED);
     if (result == CLI_OK)
         result = cli_request_fill(cli, &request);
     if (result == CLI_OK)

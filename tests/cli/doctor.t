@@ -1,0 +1,67 @@
+A machine without a GPU, with a compiler: nothing is wrong.
+
+#collapse
+
+  $ export CUBINET_NVRTC=$FAKE/libnvrtc_stub.so
+  > cubinet doctor
+  absent  driver: no CUDA driver at /nonexistent/libcuda.so.1 (CUBINET_CUDA): no such library; give the path of a libcuda.so.1, or none to search
+          mend: nothing is needed to warm a cache; to launch, install an NVIDIA driver of 12.4 or newer, or name its libcuda.so.1 in CUBINET_CUDA
+  ok  nvrtc: NVRTC 13.0 from <FAKE>/libnvrtc_stub.so
+  ok  cache-folder: <HOME>/.cache/cubinet: exists, <FILESYSTEM>, mode 0700, owner <UID>, writable, <SIZE> free
+  ok  layer: 0: <HOME>/.cache/cubinet, writable overlay, 0 entries, <N> bytes
+  $ export CUBINET_NVRTC=$FAKE/libnvrtc_stub.so
+  > cubinet --json doctor | python3 -c 'import json, sys
+  > for check in json.load(sys.stdin)["checks"]: print(check["name"], check["ok"], check["state"])'
+  driver True absent
+  nvrtc True ok
+  cache-folder True ok
+  layer True ok
+
+Without a compiler, and with a folder that others can write: exit 1, each with its mend.
+
+  $ CUBINET_NVRTC=/nonexistent cubinet doctor | grep -A1 nvrtc; echo "exit ${PIPESTATUS[0]}"
+  failed  nvrtc: no NVRTC at /nonexistent (CUBINET_NVRTC): no such library; give the path of a libnvrtc.so file, or none to search
+          mend: install libnvrtc of CUDA 12 or 13 (the PyPI wheel nvidia-cuda-nvrtc will do), or name it in CUBINET_NVRTC; a cache that is warm needs none
+  ok  cache-folder: <HOME>/.cache/cubinet: exists, <FILESYSTEM>, mode 0700, owner <UID>, writable, <SIZE> free
+  exit 1
+  $ export CUBINET_NVRTC=$FAKE/libnvrtc_stub.so
+  > mkdir open; chmod 0777 open; cubinet --cache open doctor --quiet
+  absent  driver: no CUDA driver at /nonexistent/libcuda.so.1 (CUBINET_CUDA): no such library; give the path of a libcuda.so.1, or none to search
+          mend: nothing is needed to warm a cache; to launch, install an NVIDIA driver of 12.4 or newer, or name its libcuda.so.1 in CUBINET_CUDA
+  ok  nvrtc: NVRTC 13.0 from <FAKE>/libnvrtc_stub.so
+  failed  cache-folder: open: exists, <FILESYSTEM>, mode 0777, owner <UID>, writable, <SIZE> free; everyone can write it
+          mend: run chmod o-w '<WORK>/open', or override with CBN_RUNTIME_TRUST_FOLDER
+  failed  layer: no layer is open: every kernel is compiled to memory
+          mend: name a cache folder with --cache or CUBINET_CACHE
+  [1]
+
+Settings and where they came from.
+
+  $ cubinet config
+  cache_dir  <HOME>/.cache/cubinet  HOME
+  bases  -  default
+  nvrtc_path  -  default
+  cuda_path  /nonexistent/libcuda.so.1  CUBINET_CUDA
+  builder_path  /proc/self/exe  option
+  policy  -  default
+  disable  -  default
+  enable  -  default
+  max_bytes  1073741824  default
+  lock_timeout_ms  2000  default
+  flight_timeout_ms  60000  default
+  build_timeout_ms  300000  default
+  miss_policy  block  default
+  $ CUBINET_CACHE=$PWD/c CUBINET_BASES=$PWD/a:$PWD/b CUBINET_POLICY=reference cubinet --quiet config | grep -E 'cache_dir|bases|policy'
+  cache_dir  <WORK>/c  CUBINET_CACHE
+  bases  <WORK>/a:<WORK>/b  CUBINET_BASES
+  policy  reference  CUBINET_POLICY
+  miss_policy  block  default
+  $ CUBINET_CACHE=$PWD/c cubinet --json --cache $PWD/d config | head -n 8
+  {
+    "schema": "cubinet.config/1",
+    "settings": [
+      {
+        "name": "cache_dir",
+        "value": "<WORK>/d",
+        "origin": "option"
+      },

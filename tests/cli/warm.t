@@ -1,0 +1,186 @@
+The whole way with a compiler that only counts: check, warm, check, warm again, ls, verify.
+
+  $ echo '{"schema": "cubinet.manifest/1", "shapes": [{"op": "fp8_gemm", "layer": "o_proj", "n": 7168, "k": 2048}]}' > m.json
+
+#collapse
+
+  $ export CUBINET_NVRTC=$FAKE/libnvrtc_stub.so FAKE_NVRTC_COUNT=count
+  > cubinet check --manifest m.json --arch sm_90a --policy reference
+  profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
+  request: arch=sm_90a m=0..131072
+  requested 6, present 0, missing 6, uncovered 0
+  missing: fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 BN=64 THREADS=128
+  missing: fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 BN=64 THREADS=128
+  missing: fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
+  missing: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
+  missing: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
+  missing: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16
+  [3]
+  $ export CUBINET_NVRTC=$FAKE/libnvrtc_stub.so FAKE_NVRTC_COUNT=count
+  > cubinet warm --manifest m.json --arch sm_90a --policy reference -j 1
+  > wc -c < count
+  profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
+  request: arch=sm_90a m=0..131072
+  requested 6, already 0, compiled 6, failed 0, uncovered 0, <S> s
+  6
+  ! cubinet: [1/6] compiled: fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
+  ! cubinet: [2/6] compiled: fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 BN=64 THREADS=128
+  ! cubinet: [3/6] compiled: fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 BN=64 THREADS=128
+  ! cubinet: [4/6] compiled: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
+  ! cubinet: [5/6] compiled: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
+  ! cubinet: [6/6] compiled: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16
+  $ cubinet check --manifest m.json --arch sm_90a --policy reference
+  profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
+  request: arch=sm_90a m=0..131072
+  requested 6, present 6, missing 0, uncovered 0
+  $ cubinet --json check --manifest m.json --arch sm_90a --policy reference
+  {
+    "schema": "cubinet.check/1",
+    "profile": {
+      "in": "bf16",
+      "out": "bf16",
+      "weight_scale": "fp32",
+      "scale_gran": "block",
+      "act_scale": "col4",
+      "pow2": false,
+      "bias": "none",
+      "no_pdl": false,
+      "propagate": false,
+      "sms": null,
+      "max_sms": null,
+      "policy": "reference",
+      "disable": null,
+      "enable": null,
+      "strict_route": false,
+      "arch": [
+        "sm_90a"
+      ],
+      "max_m": 131072,
+      "ops": null
+    },
+    "requested": 6,
+    "present": 6,
+    "missing": [],
+    "uncovered": []
+  }
+
+A second warm compiles nothing, and opens no compiler.
+
+  $ CUBINET_NVRTC=/nonexistent cubinet --json warm --manifest m.json --arch sm_90a --policy reference
+  {
+    "schema": "cubinet.warm/1",
+    "profile": {
+      "in": "bf16",
+      "out": "bf16",
+      "weight_scale": "fp32",
+      "scale_gran": "block",
+      "act_scale": "col4",
+      "pow2": false,
+      "bias": "none",
+      "no_pdl": false,
+      "propagate": false,
+      "sms": null,
+      "max_sms": null,
+      "policy": "reference",
+      "disable": null,
+      "enable": null,
+      "strict_route": false,
+      "arch": [
+        "sm_90a"
+      ],
+      "max_m": 131072,
+      "ops": null
+    },
+    "requested": 6,
+    "already": 6,
+    "compiled": 0,
+    "built_by_others": 0,
+    "failed": 0,
+    "seconds": <S>,
+    "failures": [],
+    "uncovered": []
+  }
+
+The list.
+
+  $ cubinet ls
+  KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PARAMS
+  <HASH1>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 BN=64 THREADS=128
+  <HASH2>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 BN=64 THREADS=128
+  <HASH3>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
+  <HASH4>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
+  <HASH5>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
+  <HASH6>  fp8_quantize  vector  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16
+  ! cubinet: 6 entries, <SIZE>
+  $ cubinet ls --kernel wgmma --quiet
+  KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PARAMS
+  <HASH4>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
+  <HASH5>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
+  $ cubinet ls --op fp8_quantize --json
+  {
+    "schema": "cubinet.ls/1",
+    "entries": [
+      {
+        "key": "<HASH6>",
+        "op": "fp8_quantize",
+        "kernel": "vector",
+        "arch": "sm_90a",
+        "params": {
+          "IN": 1,
+          "SCALE": 1,
+          "POW2": 0,
+          "PROPAGATE": 0,
+          "PDL": 1,
+          "VEC": 16
+        },
+        "size_bytes": <N>,
+        "created": "<TIME>",
+        "last_used": "<TIME>",
+        "hits": 1,
+        "compile_ms": <N>,
+        "compiler": "<NVRTC>",
+        "registers": <N>,
+        "shared_bytes": <N>,
+        "spill_bytes": <N>,
+        "layer": 0,
+        "layer_path": "<HOME>/.cache/cubinet"
+      }
+    ],
+    "damaged": 0
+  }
+  ! cubinet: 1 entry, <SIZE>
+  $ cubinet ls --arch sm_80
+  KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PARAMS
+  ! cubinet: 0 entries, <SIZE>
+  $ for sort in used size created; do cubinet ls --sort $sort --quiet | wc -l; done
+  7
+  7
+  7
+  $ cubinet verify
+  checked 6, damaged 0, repaired 0
+  $ cubinet --json verify
+  {
+    "schema": "cubinet.verify/1",
+    "checked": 6,
+    "damaged": [],
+    "repaired": 0,
+    "details": [],
+    "files_set_aside": 0
+  }
+
+Another profile is another request.
+
+  $ cubinet check --manifest m.json --arch sm_90a --policy reference --out fp16 --ops fp8_gemm
+  profile: in=bf16 out=fp16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
+  request: arch=sm_90a m=0..131072 ops=fp8_gemm
+  requested 3, present 0, missing 3, uncovered 0
+  missing: fp8_gemm/generic sm_90a SWAP_AB=0 IN=1 OUT=2 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 BN=64 THREADS=128
+  missing: fp8_gemm/generic sm_90a SWAP_AB=0 IN=1 OUT=2 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
+  missing: fp8_gemm/generic sm_90a SWAP_AB=0 IN=1 OUT=2 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
+  [3]
+  $ cubinet check --manifest m.json --arch sm_90a,sm_80 --policy reference --ops fp8_quantize
+  profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
+  request: arch=sm_90a,sm_80 m=0..131072 ops=fp8_quantize
+  requested 2, present 1, missing 1, uncovered 0
+  missing: fp8_quantize/vector sm_80 IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=0 VEC=16
+  [3]

@@ -286,6 +286,13 @@ int fake_cuda_thread_mode(void)
     return fake_thread_mode;
 }
 
+uint64_t fake_cuda_image_sum(const void *image)
+{
+    size_t bytes = 0;
+    uint32_t capability = 0;
+    return fake_image_check(image, &bytes, &capability) ? fake_sum(image, bytes) : 0;
+}
+
 uint32_t fake_cuda_shared_attribute(const char *kernel_name, int device)
 {
     uint32_t largest = 0;

@@ -293,7 +293,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 
 /* libraries and kernels */
 
-static uint64_t image_sum(const void *image, size_t bytes)
+uint64_t fake_sum(const void *image, size_t bytes)
 {
     uint64_t sum = 0xcbf29ce484222325u;
     for (size_t i = 0; i < bytes; i++)
@@ -331,7 +331,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
     struct fake_library *created = fake_handle_new(FAKE_LIBRARY, sizeof(*created));
     created->image = code;
     created->image_bytes = preserved ? bytes : 0;
-    created->image_sum = image_sum(code, created->image_bytes);
+    created->image_sum = fake_sum(code, created->image_bytes);
     created->capability = capability;
     *library = (CUlibrary)created;
     return CUDA_SUCCESS;
@@ -344,7 +344,7 @@ CUresult cuLibraryUnload(CUlibrary value)
     struct fake_library *library = fake_handle_get(value, FAKE_LIBRARY);
     if (!library)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (image_sum(library->image, library->image_bytes) != library->image_sum)
+    if (fake_sum(library->image, library->image_bytes) != library->image_sum)
         fake_violate("a preserved image changed before its library was unloaded");
     CUresult unsafe = fake_unsafe_call();
     for (struct fake_handle *handle = fake_state.handles; handle; handle = handle->next)

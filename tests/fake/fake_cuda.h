@@ -25,6 +25,7 @@ struct fake_launch {
     uint32_t capturing; /* 1: into a graph */
     uint32_t parameter_bytes;
     uint64_t context_id;
+    uint64_t image_sum; /* of the cubin that holds the kernel: says which specialisation ran */
     void *stream;
     uint8_t parameters[FAKE_PARAMETER_BYTES_MAX];
 };
@@ -51,6 +52,7 @@ struct fake_launch {
     X(int, capture_status, (void *stream))               /* 0: none, 1: active, 2: invalidated */                      \
     X(int, capture_end, (void *stream, uint32_t *ret_launches)) /* CUresult: 901 when it was invalidated */            \
     X(int, thread_mode, (void))                          /* capture mode of the calling thread */                      \
+    X(uint64_t, image_sum, (const void *image)) /* of a cubin, 0 when it is none */                                    \
     X(uint32_t, shared_attribute, (const char *kernel, int device)) /* the largest that was set */                     \
     X(void, set_quick, (bool quick)) /* for measurements: calls are counted, launches neither checked nor recorded */
 

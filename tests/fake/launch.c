@@ -103,6 +103,7 @@ static void record(const CUlaunchConfig *config, const struct fake_kernel *kerne
     launch->pdl = attributes->pdl;
     launch->capturing = stream && stream->status == 1;
     launch->context_id = context->id;
+    launch->image_sum = kernel->library->image_sum;
     launch->stream = config->hStream;
     copy_parameters(&kernel->facts, parameters, launch);
 }

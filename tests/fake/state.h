@@ -122,6 +122,7 @@ FAKE_HIDDEN CUresult fake_enter(enum fake_function_id function, const void *call
  * every capture that it breaks is invalidated. The caller holds the lock.
  */
 FAKE_HIDDEN CUresult fake_unsafe_call(void);
+FAKE_HIDDEN uint64_t fake_sum(const void *image, size_t bytes);
 FAKE_HIDDEN bool fake_is_loaded(const struct fake_kernel *kernel, uint64_t context_id);
 
 static inline bool fake_is_default_stream(CUstream stream)

@@ -19,6 +19,8 @@
 #define LIBCUDA CBN_TEST_BINARY_DIR "/tests/fake/libcuda.so.1"
 #define CAPTURE_GLOBAL 0
 
+/* One cache for every test of a binary: a specialisation is compiled once. */
+static char shared_folder[PATH_MAX];
 static struct fake_cuda fake;
 static struct cbn_runtime *runtime;
 static struct cbn_error error;
@@ -31,11 +33,11 @@ static inline void make_folder(char *ret_folder)
     ck_assert_ptr_nonnull(mkdtemp(ret_folder));
 }
 
-static inline void remove_folder(const char *folder)
+static inline int remove_folder(const char *folder)
 {
     char command[PATH_MAX + 16];
     snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
+    return system(command);
 }
 
 static inline struct cbn_runtime_options fake_options(const char *folder)
@@ -145,11 +147,14 @@ static inline struct cbn_fp8_quantize_args quantize_args(int64_t t, int64_t k, u
 
 static inline int run_suite(Suite *suite)
 {
+    snprintf(shared_folder, sizeof(shared_folder), "%s", "/tmp/cubinet-ops-XXXXXX");
+    if (!mkdtemp(shared_folder))
+        return EXIT_FAILURE;
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return remove_folder(shared_folder) || failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 #endif

@@ -14,7 +14,8 @@ struct cbn__driver;
 #define CBN__DRIVER_MIN_VERSION 12040
 
 /*
- * dlopen, cuInit. path NULL: env_path, then libcuda.so.1. NO_DRIVER says what was searched, or which version is too old.
+ * dlopen, cuInit. path when given, else env_path when given: that file and nothing else. With neither: libcuda.so.1 of
+ * the loader's path, then the usual driver folders. NO_DRIVER says what was searched, or which version is too old.
  */
 int32_t cbn__driver_open(const char *path, const char *env_path, struct cbn__driver **ret_driver,
                          struct cbn_error *err);
@@ -38,7 +39,10 @@ int32_t cbn__driver_device_facts(const struct cbn__driver *driver, int device, s
 int32_t cbn__driver_current(const struct cbn__driver *driver, uint64_t *ret_context_id, int *ret_device,
                             struct cbn_error *err);
 
-/* For selftest: makes device's primary context current; memory and copies in it. */
+/*
+ * For selftest: makes device's primary context current; memory and copies in it. Releasing leaves the thread without a
+ * current context.
+ */
 int32_t cbn__driver_primary_acquire(const struct cbn__driver *driver, int device, struct cbn_error *err);
 void cbn__driver_primary_release(const struct cbn__driver *driver, int device);
 int32_t cbn__driver_alloc(const struct cbn__driver *driver, uint64_t bytes, uint64_t *ret_address,

@@ -10,9 +10,9 @@
 struct cbn__nvrtc;
 
 /*
- * Opens the first library that loads: path when given (then nothing else), else CUBINET_NVRTC's value env_path, the
- * loader's path (libnvrtc.so.13, .12), toolkit folders, a Python environment's nvidia folders. NO_COMPILER lists every
- * place that was tried. Costs about 100 ms: open on first need only.
+ * path when given, else CUBINET_NVRTC's value env_path when given: that file and nothing else. With neither, the first
+ * that loads of: the loader's path (libnvrtc.so.13, .12), toolkit folders, a Python environment's nvidia folders.
+ * NO_COMPILER lists every place that was tried. Costs about 100 ms: open on first need only. Stays mapped after close.
  */
 int32_t cbn__nvrtc_open(const char *path, const char *env_path, struct cbn__nvrtc **ret_nvrtc, struct cbn_error *err);
 void cbn__nvrtc_close(struct cbn__nvrtc *nvrtc);

@@ -8,11 +8,11 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/record.h"
 #include "cache/registry.h"
 
 #define NS_PER_MS 1000000ull
@@ -28,9 +28,7 @@ static const void *domain_of(struct cbn__cabinet *cabinet)
 /* Two keys that share all of 61 bits wait for one another, no more. */
 static off_t byte_of(const struct cbn__hash *key)
 {
-    uint64_t bits = 0;
-    memcpy(&bits, key->bytes, sizeof(bits));
-    return CBN__LOCK_FLIGHT_BYTES + (off_t)(bits >> 3);
+    return CBN__LOCK_FLIGHT_BYTES + (off_t)(cbn__load_u64(key->bytes) >> 3);
 }
 
 static struct cbn__flight_node **find_node(struct cbn__flights *flights, const void *domain,

@@ -135,31 +135,35 @@ static struct cbn_query form_query(const char *op, uint32_t arch, const struct c
     return query;
 }
 
+/* Rows of k of 129 are unaligned. */
+static void build_form(uint32_t arch, const struct cbn_profile *form, int64_t m, int64_t k)
+{
+    struct cbn_query query = form_query("fp8_gemm", arch, form);
+    query.m = m;
+    query.n = 64;
+    query.k = k;
+    build_all(query);
+}
+
 START_TEST(gemm_forms_on_hopper)
 {
-    build_all(form_query("fp8_gemm", CBN_ARCH(90, 'a'), &gemm_forms[_i]));
+    build_form(CBN_ARCH(90, 'a'), &gemm_forms[_i], 131072, 128);
+    build_form(CBN_ARCH(90, 'a'), &gemm_forms[_i], 1, 129);
 }
 END_TEST
 
-/* Software e4m3, native FP8 MMAs, fp16 MMAs; m up to 16 keeps it to one tile, k of 129 to unaligned rows. */
+/* Software e4m3 with fp16 MMAs, and native FP8 MMAs; m up to 16 keeps it to one tile. */
 START_TEST(gemm_forms_elsewhere)
 {
-    static const uint32_t elsewhere[] = {CBN_ARCH(86, 0), CBN_ARCH(89, 0), CBN_ARCH(121, 'a')};
-    for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
-        for (int unaligned = 0; unaligned < 2; unaligned++) {
-            struct cbn_query query = form_query("fp8_gemm", elsewhere[i], &gemm_forms[_i]);
-            query.m = 16;
-            query.n = 64;
-            query.k = unaligned ? 129 : 128;
-            build_all(query);
-        }
+    build_form(CBN_ARCH(86, 0), &gemm_forms[_i], 16, 128);
+    build_form(CBN_ARCH(121, 'a'), &gemm_forms[_i], 16, 129);
 }
 END_TEST
 
 START_TEST(quantize_forms)
 {
     static const uint32_t layouts[] = {CBN_LAYOUT_COL4, CBN_LAYOUT_PACKED_COL};
-    for (int arch = 0; arch < 3; arch++)
+    for (int arch = 0; arch < 3; arch += 2)
         for (uint32_t in = CBN_DTYPE_BF16; in <= CBN_DTYPE_FP32; in++)
             for (uint32_t form = 0; form < 4; form++) {
                 struct cbn_query query = query_of("fp8_quantize", archs[arch]);

@@ -1,6 +1,7 @@
 /*
  * gpu_suite: every kernel on a real device against the CPU reference and an fp64 oracle, and the receipt of it.
  */
+#include <ftw.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +131,7 @@ static int read_options(int argc, char **argv, struct options *ret_options)
 static void on_event(void *user, const struct cbn_event *event)
 {
     (void)user;
-    if (event->kind == CBN_EVENT_COMPILE_LOG || event->kind == CBN_EVENT_NOTICE) {
+    if (event->kind == CBN_EVENT_NOTICE || event->kind == CBN_EVENT_DAMAGE) {
         fprintf(stderr, "  cubinet: %s\n", event->text);
     }
 }
@@ -302,6 +303,30 @@ static int warm_only(struct suite *suite)
     return status;
 }
 
+static int remove_path(const char *path, const struct stat *status, int kind, struct FTW *walk)
+{
+    (void)status, (void)kind, (void)walk;
+    return remove(path);
+}
+
+/* From a chosen device, or none, to an exit status. */
+static int run_on_device(struct suite *suite, const struct options *options)
+{
+    if (options->warm) {
+        return warm_only(suite);
+    }
+    if (!gpu_open(&suite->device)) {
+        return skip(suite);
+    }
+    suite->cover = cover_create();
+    if (!suite->cover || !gpu_oracle_open(&suite->device, &suite->device)) {
+        return 1;
+    }
+    int status = run(suite, options);
+    done(suite);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     char folder[] = "/tmp/cubinet-gpu-XXXXXX";
@@ -325,17 +350,9 @@ int main(int argc, char **argv)
     suite.sample = options.sample;
     suite.guard = options.sample ? 0 : GUARD_BYTES;
     suite.cache_dir = options.cache_dir ? options.cache_dir : mkdtemp(folder);
-    if (options.warm) {
-        return suite.cache_dir ? warm_only(&suite) : 1;
+    status = suite.cache_dir ? run_on_device(&suite, &options) : 1;
+    if (!options.cache_dir) {
+        (void)nftw(folder, remove_path, 8, FTW_DEPTH | FTW_PHYS);
     }
-    if (!gpu_open(&suite.device)) {
-        return skip(&suite);
-    }
-    suite.cover = cover_create();
-    if (!suite.cache_dir || !suite.cover || !gpu_oracle_open(&suite.device, &suite.device)) {
-        return 1;
-    }
-    status = run(&suite, &options);
-    done(&suite);
     return status;
 }

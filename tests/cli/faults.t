@@ -272,12 +272,12 @@ A build that fails, one that dies, a compiler that lacks its other half, a kerne
   }
   ! cubinet: warm: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: NVRTC 13.0: NVRTC_ERROR_COMPILATION: stub.cu(1): error: told to fail
   [4]
-  $ . ./environment; FAKE_NVRTC_KILL=11 warm --cache failing -j 1
+  $ . ./environment; FAKE_NVRTC_KILL=9 warm --cache failing -j 1
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072
   requested 1, already 0, compiled 0, failed 1, uncovered 0, <S> s
   ! cubinet: [1/1] failed: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16
-  ! cubinet: warm: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: the build child died by signal 11
+  ! cubinet: warm: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: the build child died by signal 9 (out of memory?)
   [4]
   $ . ./environment; FAKE_NVRTC_BUILTINS=libnvrtc-builtins.so.13.1 warm --cache failing --quiet
   ! cubinet: warm: fp8_quantize/vector sm_90a: NVRTC 13.0 (<FAKE>/libnvrtc_stub.so) cannot use its builtins: nvrtc: error: failed to open libnvrtc-builtins.so.13.1.; it needs <FAKE>/libnvrtc-builtins.so.13.0 of the same release: install both from one package, or set CUBINET_NVRTC

@@ -87,7 +87,7 @@ static int store_texts(const struct cli *cli, const struct cli_row *row, const c
 static int store(struct cli *cli, const struct cli_row *row, const char *text)
 {
     void *field = (char *)&cli->options + row->offset;
-    if (row->kind != CLI_FLAG && !*text)
+    if (row->kind != CLI_FLAG && (!text || !*text))
         return cli_fail(cli, CLI_USAGE, "--%s is empty", row->name);
     switch (row->kind) {
     case CLI_FLAG:

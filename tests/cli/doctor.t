@@ -37,7 +37,7 @@ Without a compiler, and with a folder that others can write: exit 1, each with i
 
 Settings and where they came from.
 
-  $ cubinet config
+  $ unset CUBINET_NVRTC; cubinet config
   cache_dir  <HOME>/.cache/cubinet  HOME
   bases  -  default
   nvrtc_path  -  default

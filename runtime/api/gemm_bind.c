@@ -103,10 +103,12 @@ static int32_t bind_w(struct cbn__gemm_call *call, const struct cbn_tensor *w, s
     int32_t status = cbn__tensor_check(w, &shape, next_input(call), err);
     if (status == CBN_STATUS_OK)
         status = cbn__tensor_check_rows(w, "w", err);
+    if (status != CBN_STATUS_OK)
+        return status;
     call->arguments.w = w->data;
     call->arguments.ldw = cbn__tensor_stride(w, 0, FACT(call, k));
     FACT(call, align) = cbn__tensor_align(w, FACT(call, align));
-    return status;
+    return CBN_STATUS_OK;
 }
 
 static int32_t bind_w_scale(struct cbn__gemm_call *call, const struct cbn_tensor *w_scale, struct cbn_error *err)
@@ -123,10 +125,12 @@ static int32_t bind_w_scale(struct cbn__gemm_call *call, const struct cbn_tensor
                     packed ? cbn__ceil_div(groups, 4) : groups},
     };
     int32_t status = cbn__tensor_check(w_scale, &shape, next_input(call), err);
+    if (status != CBN_STATUS_OK)
+        return status;
     call->arguments.w_scale = w_scale->data;
     call->arguments.sw_row = cbn__tensor_stride(w_scale, 0, 0);
     call->arguments.sw_col = cbn__tensor_stride(w_scale, 1, 0);
-    return status;
+    return CBN_STATUS_OK;
 }
 
 static int32_t bind_bias(struct cbn__gemm_call *call, const struct cbn_tensor *bias, struct cbn_error *err)
@@ -164,10 +168,12 @@ static int32_t bind_a(struct cbn__gemm_call *call, const struct cbn__gemm_activa
     int32_t status = cbn__tensor_check(a, &shape, next_input(call), err);
     if (status == CBN_STATUS_OK)
         status = cbn__tensor_check_rows(a, "a", err);
+    if (status != CBN_STATUS_OK)
+        return status;
     call->arguments.a = a->data;
     call->arguments.lda = cbn__tensor_stride(a, 0, FACT(call, k));
     FACT(call, align) = cbn__tensor_align(a, FACT(call, align));
-    return status;
+    return CBN_STATUS_OK;
 }
 
 static int32_t bind_a_scale(struct cbn__gemm_call *call, const struct cbn__gemm_activations *activations,
@@ -185,10 +191,12 @@ static int32_t bind_a_scale(struct cbn__gemm_call *call, const struct cbn__gemm_
         return CBN_STATUS_OK;
     const struct cbn__scaled scaled = {"a_scale", FACT(call, m), -1, FACT(call, k)};
     int32_t status = cbn__scale_check(a_scale, activations->layout, &scaled, next_input(call), err);
+    if (status != CBN_STATUS_OK)
+        return status;
     call->arguments.a_scale = a_scale->data;
     call->arguments.sa_row = cbn__tensor_stride(a_scale, 0, 0);
     call->arguments.sa_col = cbn__tensor_stride(a_scale, 1, 0);
-    return status;
+    return CBN_STATUS_OK;
 }
 
 static int32_t bind_d(struct cbn__gemm_call *call, const struct cbn_tensor *d, struct cbn_error *err)
@@ -200,10 +208,12 @@ static int32_t bind_d(struct cbn__gemm_call *call, const struct cbn_tensor *d, s
         status = cbn__tensor_check_rows(d, "d", err);
     if (status == CBN_STATUS_OK)
         status = cbn__spans_check_apart(&span, call->inputs, call->input_count, err);
+    if (status != CBN_STATUS_OK)
+        return status;
     call->arguments.d = d->data;
     call->arguments.ldd = cbn__tensor_stride(d, 0, FACT(call, n));
     FACT(call, align) = cbn__tensor_align(d, FACT(call, align));
-    return status;
+    return CBN_STATUS_OK;
 }
 
 int32_t cbn__gemm_bind_activations(struct cbn__gemm_call *call, const struct cbn__gemm_activations *activations,

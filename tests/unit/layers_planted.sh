@@ -7,68 +7,77 @@ root=$(mktemp -d) || exit 1
 trap 'rm -rf "$root"' EXIT
 failed=0
 
-# plant FILE LINE: a tree of one file, whose second line is LINE.
+count=0
+
+# A file of its own for each case; the include stands in its second line. N in FILE becomes the number of the case.
 plant() {
-    rm -rf "${root:?}"/*
-    mkdir -p "$root/$(dirname "$1")"
-    printf '/* head */\n%s\n' "$2" >"$root/$1"
+    count=$((count + 1))
+    file=$(printf '%s' "$2" | sed "s/N/$count/")
+    mkdir -p "$root/$1/$(dirname "$file")"
+    printf '/* head */\n%s\n' "$3" >"$root/$1/$file"
+    printf '%s:2: \n' "$file" >>"$root/$1.files"
 }
 
 refuse() {
-    plant "$1" "$2"
-    output=$("$layers" "$root")
-    code=$?
-    case $code:$output in
-    "1:$1:2: "*) ;;
-    *)
-        echo "not refused: $1: $2 (exit $code): $output"
-        failed=1
-        ;;
-    esac
+    plant refuse "$1" "$2"
 }
 
 allow() {
-    plant "$1" "$2"
-    if ! output=$("$layers" "$root"); then
-        echo "refused: $1: $2: $output"
-        failed=1
-    fi
+    plant allow "$1" "$2"
 }
 
-refuse runtime/model/bad.c '#include "driver/device.h"'
-refuse runtime/base/bad.c '#include "jit/build.h"'
-refuse cache/bad.h '#include "driver/device.h"'
-refuse runtime/jit/bad.c '  #  include "dispatch/family.h"'
-refuse runtime/driver/bad.c '#include <launch/kernel.h>'
-refuse runtime/launch/bad.c '#include "cache/cabinet.h"'
-refuse tools/cubinet/bad.c '#include "base/buf.h"'
-refuse runtime/jit/bad.c '#include <lmdb.h>'
-refuse runtime/jit/bad.c '#include <cuda.h>'
-refuse runtime/jit/bad.c '#include "cuda.h"'
-refuse runtime/launch/bad.c '#include <nvrtc.h>'
-refuse runtime/base/bad.c '#include <xxhash.h>'
-refuse runtime/base/bad.c '#include <jansson.h>'
-refuse runtime/driver/bad.c '#include <cuda_runtime.h>'
-refuse include/cubinet/bad.h '#include <stdio.h>'
-refuse include/cubinet/bad.h '#include <cuda.h>'
-refuse runtime/base/bad.c '#include "../jit/build.h"'
-refuse runtime/base/bad.c '#include HEADER'
-refuse runtime/base/bad.c '#include "nowhere/x.h"'
-refuse runtime/new/bad.c '#include <stdio.h>'
-refuse templates/bad.cuh '#include <cuda_fp8.h>'
+refuse runtime/model/badN.c '#include "driver/device.h"'
+refuse runtime/base/badN.c '#include "jit/build.h"'
+refuse cache/badN.h '#include "driver/device.h"'
+refuse runtime/jit/badN.c '  #  include "dispatch/family.h"'
+refuse runtime/driver/badN.c '#include <launch/kernel.h>'
+refuse runtime/launch/badN.c '#include "cache/cabinet.h"'
+refuse tools/cubinet/badN.c '#include "base/buf.h"'
+refuse runtime/jit/badN.c '#include <lmdb.h>'
+refuse runtime/jit/badN.c '#include <cuda.h>'
+refuse runtime/jit/badN.c '#include "cuda.h"'
+refuse runtime/launch/badN.c '#include <nvrtc.h>'
+refuse runtime/base/badN.c '#include <xxhash.h>'
+refuse runtime/base/badN.c '#include <jansson.h>'
+refuse runtime/driver/badN.c '#include <cuda_runtime.h>'
+refuse include/cubinet/badN.h '#include <stdio.h>'
+refuse include/cubinet/badN.h '#include <cuda.h>'
+refuse runtime/base/badN.c '#include "../jit/build.h"'
+refuse runtime/base/badN.c '#include HEADER'
+refuse runtime/base/badN.c '#include "nowhere/x.h"'
+refuse runtime/new/badN.c '#include <stdio.h>'
+refuse templates/badN.cuh '#include <cuda_fp8.h>'
 
-allow runtime/model/good.c '#include <jansson.h>'
+allow runtime/model/goodN.c '#include <jansson.h>'
 allow runtime/base/hash.c '#include <xxhash.h>'
-allow cache/good.c '#include <lmdb.h>'
-allow runtime/launch/good.c '#include <cuda.h>'
-allow runtime/driver/good.c '#include <nvrtc.h>'
-allow runtime/dispatch/good.c '#include "cache/cabinet.h"'
-allow runtime/api/good.c '#include "model/shapes.h"'
-allow tools/cubinet/good.c '#include <cubinet/model.h>'
-allow include/cubinet/good.h '#include <stdint.h>'
+allow cache/goodN.c '#include <lmdb.h>'
+allow runtime/launch/goodN.c '#include <cuda.h>'
+allow runtime/driver/goodN.c '#include <nvrtc.h>'
+allow runtime/dispatch/goodN.c '#include "cache/cabinet.h"'
+allow runtime/api/goodN.c '#include "model/shapes.h"'
+allow tools/cubinet/goodN.c '#include <cubinet/model.h>'
+allow include/cubinet/goodN.h '#include <stdint.h>'
 
-rm -rf "${root:?}"/*
-if "$layers" "$root" >/dev/null; then
+"$layers" "$root/refuse" >"$root/refuse.output"
+code=$?
+if [ $code -ne 1 ]; then
+    echo "exit $code with planted edges"
+    failed=1
+fi
+while read -r place; do
+    if ! grep -qF "$place" "$root/refuse.output"; then
+        echo "not refused: $place $(sed -n 2p "$root/refuse/${place%%:*}")"
+        failed=1
+    fi
+done <"$root/refuse.files"
+
+if ! "$layers" "$root/allow"; then
+    echo "refused what is allowed"
+    failed=1
+fi
+
+mkdir "$root/empty"
+if "$layers" "$root/empty" >"$root/empty.output"; then
     echo "an empty tree passes"
     failed=1
 fi

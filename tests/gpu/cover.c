@@ -117,6 +117,11 @@ const char *cover_note_quantize(struct suite *suite, const struct cbn_query *que
     return note(suite, RUNTIME_ALL, query, CBN__QUANTIZE_FACT_align, align);
 }
 
+uint64_t cover_faults(const struct cover *cover)
+{
+    return cover->faults;
+}
+
 struct checking {
     const struct cover *cover;
     struct tally *tally;
@@ -144,10 +149,6 @@ void cover_check(struct suite *suite, struct tally *tally)
         if (cbn_enumerate(suite->runtimes[RUNTIME_ALL], &query, check_spec, &checking, &err) != CBN_STATUS_OK) {
             tally_fault(tally, "enumerate %s: %s", ops[i], err.message);
         }
-    }
-    if (suite->cover->faults) {
-        tally_fault(tally, "%llu calls took another way than the decision says",
-                    (unsigned long long)suite->cover->faults);
     }
     if (tally->count == 0) {
         tally_fault(tally, "the default profile has no specialisation");

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/tensor.h"
 #include "quantize.h"
 
 /* After the slots of quantize.c. */
@@ -320,15 +321,6 @@ static uint64_t touched_outside(struct suite *suite, const struct cbn_tensor *d,
     return count_read(suite);
 }
 
-static int64_t align_of(const struct cbn_tensor *tensor, int64_t so_far)
-{
-    uint64_t bits = (uint64_t)so_far | tensor->data;
-    if (tensor->extents[0] > 1) {
-        bits |= (uint64_t)(tensor->strides[0] * dtype_bytes(tensor->dtype));
-    }
-    return (int64_t)(bits & (~bits + 1));
-}
-
 static const char *note_kernel(struct suite *suite, const struct problem *problem, const struct gemm_call *call,
                                const struct cbn_fp8_gemm_args *args)
 {
@@ -345,7 +337,8 @@ static const char *note_kernel(struct suite *suite, const struct problem *proble
     query.profile.pow2 = form->pow2, query.profile.propagate = form->propagate;
     query.profile.bias = form->bias, query.profile.pdl = !form->no_pdl;
     query.profile.sms = (uint32_t)suite->device.sms, query.profile.max_sms = call->max_sms;
-    return cover_note_gemm(suite, call->runtime, &query, align_of(&args->d, align_of(&args->w, align_of(&args->a, 16))));
+    int64_t align = cbn__tensor_align(&args->d, cbn__tensor_align(&args->w, cbn__tensor_align(&args->a, 16)));
+    return cover_note_gemm(suite, call->runtime, &query, align);
 }
 
 static double tolerance_of(const struct gemm_call *call)

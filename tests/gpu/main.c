@@ -245,7 +245,7 @@ static uint64_t run_cases(struct suite *suite, const struct options *options, st
         print_tally(tally);
         faults += tally->faults;
     }
-    return faults;
+    return faults + cover_faults(suite->cover);
 }
 
 static int skip(const struct suite *suite)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/tensor.h"
 #include "base/fp8.h"
 
 enum { SLOT_X, SLOT_CODES, SLOT_SCALES, SLOT_VALID };
@@ -308,18 +309,6 @@ static uint64_t count_unequal(const uint8_t *a, const uint8_t *b, int64_t bytes)
     return unequal;
 }
 
-/* The address's and strides' largest common power of two, at most 16; the stride of an extent of 1 counts for nothing. */
-static int64_t tensor_align(const struct cbn_tensor *tensor)
-{
-    uint64_t bits = tensor->data | 16;
-    for (uint32_t i = 0; i + 1 < tensor->rank; i++) {
-        if (tensor->extents[i] > 1) {
-            bits |= (uint64_t)(tensor->strides[i] * dtype_bytes(tensor->dtype));
-        }
-    }
-    return (int64_t)(bits & (~bits + 1));
-}
-
 static struct cbn_query query_of(const struct suite *suite, const struct rows *rows, const struct quant_ref *ref,
                                  const struct quant_case *call)
 {
@@ -394,7 +383,6 @@ void quant_run(struct suite *suite, struct tally *tally, const struct rows *rows
     }
     GPU(cuCtxSynchronize());
     struct cbn_query query = query_of(suite, rows, ref, call);
-    int64_t x_align = tensor_align(&args.x), c_align = tensor_align(&args.codes);
-    (void)cover_note_quantize(suite, &query, x_align < c_align ? x_align : c_align);
+    (void)cover_note_quantize(suite, &query, cbn__tensor_align(&args.codes, cbn__tensor_align(&args.x, 16)));
     compare(suite, tally, rows, ref, call, &args.scales, codes_at, scales_at);
 }

@@ -101,6 +101,8 @@ const char *cover_note_gemm(struct suite *suite, enum suite_runtime runtime, con
 const char *cover_note_quantize(struct suite *suite, const struct cbn_query *query, int64_t align);
 /* Every specialisation of the default profile without a launch is a fault. */
 void cover_check(struct suite *suite, struct tally *tally);
+/* Calls that took another way than the decision says. */
+uint64_t cover_faults(const struct cover *cover);
 uint32_t cover_count(const struct cover *cover);
 const char *cover_text(const struct cover *cover, uint32_t index);
 

@@ -122,6 +122,29 @@ START_TEST(a_run_launches_what_the_one_shot_call_launches)
 }
 END_TEST
 
+START_TEST(flags_reach_what_create_loads_and_what_runs_launch)
+{
+    struct cbn_fp8_gemm_plan_options options = plan_options(8);
+    options.flags = CBN_OP_POW2 | CBN_OP_PROPAGATE | CBN_OP_STRICT_ROUTE;
+    struct cbn_plan *plan = create(&options);
+    run(plan, 8);
+    ck_assert_uint_eq(stats_now().loads, 1);
+    ck_assert_uint_eq(stats_now().memory_hits, 1);
+    struct fake_launch planned = last_launch();
+    struct cbn_fp8_gemm_args args = gemm_args(8, N, K, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    args.flags = options.flags;
+    ck_assert_int_eq(cbn_fp8_gemm(runtime, &args, stream, &error), CBN_STATUS_OK);
+    ck_assert_uint_eq(last_launch().image_sum, planned.image_sum);
+    args.flags = 0;
+    ck_assert_int_eq(cbn_fp8_gemm(runtime, &args, stream, &error), CBN_STATUS_OK);
+    ck_assert_uint_ne(last_launch().image_sum, planned.image_sum);
+    struct cbn_fp8_gemm_run_args odd = run_args(8);
+    odd.a.data += 2;
+    ck_assert_int_eq(cbn_fp8_gemm_plan_run(plan, &odd, stream, &error), CBN_STATUS_UNSUPPORTED);
+    cbn_plan_destroy(plan);
+}
+END_TEST
+
 START_TEST(without_max_m_a_run_loads)
 {
     struct cbn_fp8_gemm_plan_options options = plan_options(0);
@@ -314,6 +337,7 @@ static Suite *suite(void)
     tcase_add_test(cases, create_loads_everything_that_runs_can_reach);
     tcase_add_test(cases, a_run_asks_the_driver_nothing);
     tcase_add_test(cases, a_run_launches_what_the_one_shot_call_launches);
+    tcase_add_test(cases, flags_reach_what_create_loads_and_what_runs_launch);
     tcase_add_test(cases, without_max_m_a_run_loads);
     tcase_add_loop_test(cases, create_rule, 0, sizeof(create_rules) / sizeof(create_rules[0]));
     tcase_add_loop_test(cases, run_rule, 0, sizeof(run_rules) / sizeof(run_rules[0]));

@@ -107,11 +107,11 @@ void cbn__entry_encode(const struct cbn__store_key *key, struct cbn__blob key_re
 static bool decode_facts(struct cbn__blob record, struct cbn__entry_facts *facts)
 {
     uint64_t created_s = 0;
-    bool whole = cbn__record_find_u32(record, FACT_COMPILER, &facts->compiler_version) &
-                 cbn__record_find_u32(record, FACT_COMPILE_MS, &facts->compile_ms) &
-                 cbn__record_find_u32(record, FACT_REGISTERS, &facts->registers) &
-                 cbn__record_find_u32(record, FACT_SHARED, &facts->shared_bytes) &
-                 cbn__record_find_u32(record, FACT_SPILL, &facts->spill_bytes) &
+    bool whole = cbn__record_find_u32(record, FACT_COMPILER, &facts->compiler_version) &&
+                 cbn__record_find_u32(record, FACT_COMPILE_MS, &facts->compile_ms) &&
+                 cbn__record_find_u32(record, FACT_REGISTERS, &facts->registers) &&
+                 cbn__record_find_u32(record, FACT_SHARED, &facts->shared_bytes) &&
+                 cbn__record_find_u32(record, FACT_SPILL, &facts->spill_bytes) &&
                  cbn__record_find_u64(record, FACT_CREATED, &created_s);
     facts->created_s = (int64_t)created_s;
     return whole;

@@ -26,7 +26,7 @@ static void before_fork(void)
     (void)pthread_mutex_lock(&registry.flights.mutex);
 }
 
-static void after_fork_in_parent(void)
+static void unlock_after_fork(void)
 {
     (void)pthread_mutex_unlock(&registry.flights.mutex);
     for (struct cbn__store *store = registry.stores; store; store = store->next)
@@ -50,7 +50,7 @@ static void forget_flights(void)
     (void)pthread_cond_init(&registry.flights.changed, NULL);
 }
 
-static void after_fork_in_child(void)
+static void start_over(void)
 {
     atomic_store(&registry.pid, getpid());
     forget_flights();
@@ -59,18 +59,24 @@ static void after_fork_in_child(void)
     (void)pthread_mutex_init(&registry.mutex, NULL);
 }
 
+static void after_fork_in_child(void)
+{
+    unlock_after_fork();
+    start_over();
+}
+
 void cbn__registry_check_pid(void)
 {
     int pid = atomic_load(&registry.pid);
     if (pid != 0 && pid != getpid())
-        after_fork_in_child();
+        start_over();
 }
 
 static bool hook(void)
 {
     if (registry.hooked)
         return true;
-    registry.hooked = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+    registry.hooked = pthread_atfork(before_fork, unlock_after_fork, after_fork_in_child) == 0;
     if (registry.hooked)
         atomic_store(&registry.pid, getpid());
     return registry.hooked;

@@ -132,12 +132,20 @@ static void judge_code(struct cbn__store *store, int code)
         atomic_store(&store->failed, true);
 }
 
+static int32_t lock_error(const struct cbn__store *store, int32_t status, uint32_t timeout_ms, struct cbn_error *err)
+{
+    if (status == CBN_STATUS_TIMEOUT)
+        return cbn__error_own(err, CBN_STATUS_TIMEOUT, "the lock %s did not come free in %u ms: another process holds it",
+                              store->lock_path, timeout_ms);
+    return cbn__error_own(err, CBN_STATUS_IO, "the lock %s cannot be taken; use a folder on a local filesystem",
+                          store->lock_path);
+}
+
 static int32_t open_exclusively(struct cbn__store *store, uint32_t timeout_ms, struct cbn_error *err)
 {
     int32_t status = cbn__lock_exclusive(&store->lock, timeout_ms);
     if (status != CBN_STATUS_OK)
-        return cbn__error_own(err, status, "the lock %s did not come free in %u ms; another process holds it",
-                              store->lock_path, timeout_ms);
+        return lock_error(store, status, timeout_ms, err);
     if (!cbn__datafile_is_current(store))
         status = cbn__datafile_open(store, err);
     cbn__lock_release_exclusive(&store->lock);
@@ -151,8 +159,7 @@ static int32_t read_begin(struct cbn__store *store, uint32_t timeout_ms, struct 
     for (int i = 0; i < SESSION_TRIES; i++) {
         int32_t status = cbn__lock_shared(&store->lock, timeout_ms);
         if (status != CBN_STATUS_OK)
-            return cbn__error_own(err, status, "the lock %s did not come free in %u ms; another process holds it",
-                                  store->lock_path, timeout_ms);
+            return lock_error(store, status, timeout_ms, err);
         if (cbn__datafile_is_current(store)) {
             int rc = mdb_txn_begin(store->env, NULL, MDB_RDONLY, &session->txn);
             if (rc == 0)
@@ -222,8 +229,7 @@ static int32_t write_begin(struct cbn__store *store, uint32_t timeout_ms, bool f
         return cbn__error_own(err, CBN_STATUS_NOT_FOUND, "%s is open for reading only", store->data_path);
     int32_t status = cbn__lock_exclusive(&store->lock, timeout_ms);
     if (status != CBN_STATUS_OK)
-        return cbn__error_own(err, status, "the lock %s did not come free in %u ms; another process holds it",
-                              store->lock_path, timeout_ms);
+        return lock_error(store, status, timeout_ms, err);
     if (!cbn__datafile_is_current(store))
         status = cbn__datafile_open(store, err);
     int rc = status == CBN_STATUS_OK ? begin_write(store, for_put, &session->txn) : 0;

@@ -248,6 +248,34 @@ START_TEST(the_file_never_passes_its_bound)
 }
 END_TEST
 
+/* Full to the last page that a put can get. Deleting writes pages too: to list the pages of a large value, several in a
+   row. */
+START_TEST(deleting_works_on_a_full_file)
+{
+    SCRATCH_AUTO scratch = scratch_make();
+    struct cbn__cabinet_options options = options_for(in(&scratch, "cache"), NULL);
+    options.max_bytes = 32 << 20;
+    struct cbn__cabinet *cabinet = NULL;
+    ck_assert_int_eq(cbn__cabinet_open(&options, &cabinet, NULL), CBN_STATUS_OK);
+    uint64_t count = 0;
+    for (size_t size = 12 << 20; size > 50; size /= 3) {
+        while (put(cabinet, count, size, 13000) == CBN_STATUS_OK)
+            count++;
+        ck_assert_int_eq(put(cabinet, count, size, 13000), CBN_STATUS_LIMIT);
+    }
+    ck_assert_uint_gt(count, 10);
+    for (uint64_t i = 0; i < count; i++) {
+        struct test_key key = key_of(i);
+        struct cbn__hash hash = cbn__hash_blob(RECORD(key));
+        struct cbn_error err = {0};
+        ck_assert_msg(cbn__cabinet_drop(cabinet, &hash, &err) == CBN_STATUS_OK, "%d: %s", (int)i, err.message);
+    }
+    ck_assert_int_eq(put(cabinet, 1, 100000, 13000), CBN_STATUS_OK);
+    ck_assert_int_le(file_bytes(in(&scratch, "cache/data.mdb")), 32 << 20);
+    cbn__cabinet_close(cabinet);
+}
+END_TEST
+
 START_TEST(an_entry_above_the_bound_is_refused)
 {
     SCRATCH_AUTO scratch = scratch_make();
@@ -456,6 +484,7 @@ int main(void)
     tcase_add_test(cases, each_tells_all_and_stops);
     tcase_add_test(cases, callback_may_write);
     tcase_add_test(cases, the_file_never_passes_its_bound);
+    tcase_add_test(cases, deleting_works_on_a_full_file);
     tcase_add_test(cases, an_entry_above_the_bound_is_refused);
     tcase_add_test(cases, hits_are_counted_and_kept);
     tcase_add_test(cases, many_hits_are_bounded);

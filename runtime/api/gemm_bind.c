@@ -80,7 +80,8 @@ static int32_t activation_facts(struct cbn__gemm_call *call, const struct cbn__g
     if (status != CBN_STATUS_OK)
         return status;
     if (!dtype_is_in(activations->in, IN_DTYPES))
-        return cbn__error_own(err, CBN_STATUS_INVALID, "a.dtype is %s (%u); give bf16, fp16, fp32, or e4m3 with a_scale",
+        return cbn__error_own(err, CBN_STATUS_INVALID,
+                              "a.dtype is %s (%u); give bf16, fp16, fp32, or e4m3 with a_scale",
                               cbn_dtype_name(activations->in), activations->in);
     if (activations->layout > CBN_LAYOUT_PACKED_COL)
         return cbn__error_own(err, CBN_STATUS_INVALID, "a_scale_layout is %u; give one of enum cbn_scale_layout",

@@ -11,8 +11,7 @@
 #include "api/kernel_map.h"
 #include "base/args.h"
 
-#define PLAN_FLAGS                                                                                                     \
-    (CBN_OP_NO_PDL | CBN_OP_PROPAGATE | CBN_OP_POW2 | CBN_OP_STRICT_ROUTE | CBN_OP_WEIGHTS_STATIC)
+#define PLAN_FLAGS (CBN_OP_NO_PDL | CBN_OP_PROPAGATE | CBN_OP_POW2 | CBN_OP_STRICT_ROUTE | CBN_OP_WEIGHTS_STATIC)
 
 /* What is known of runs before there is one: dtypes and layouts, no row. */
 static int32_t bind_runs(struct cbn_plan *plan, const struct cbn_fp8_gemm_plan_options *options,
@@ -107,7 +106,9 @@ int32_t cbn_fp8_gemm_plan_create(struct cbn_runtime *runtime, const struct cbn_f
 {
     if (!runtime || !given || !ret_plan)
         return cbn__error_own(err, CBN_STATUS_INVALID, "%s is NULL",
-                              !runtime ? "runtime" : given ? "ret_plan" : "options");
+                              !runtime ? "runtime"
+                              : given  ? "ret_plan"
+                                       : "options");
     struct cbn_fp8_gemm_plan_options options = CBN_FP8_GEMM_PLAN_OPTIONS_INIT;
     int32_t status = cbn__args_take(&options, sizeof(options), given, "cbn_fp8_gemm_plan_options", err);
     if (status != CBN_STATUS_OK)
@@ -131,10 +132,11 @@ static int32_t check_context(const struct cbn_plan *plan, struct cbn_error *err)
     struct cbn__place current;
     int32_t status = cbn__runtime_place(plan->op.runtime, &current, err);
     if (status == CBN_STATUS_OK && current.context_id != plan->place.context_id)
-        status = cbn__error_own(err, CBN_STATUS_INVALID,
-                                "the current context is %llu and the plan's is %llu; make the plan's current, or create "
-                                "the plan with max_m so that runs load nothing",
-                                (unsigned long long)current.context_id, (unsigned long long)plan->place.context_id);
+        status =
+            cbn__error_own(err, CBN_STATUS_INVALID,
+                           "the current context is %llu and the plan's is %llu; make the plan's current, or create "
+                           "the plan with max_m so that runs load nothing",
+                           (unsigned long long)current.context_id, (unsigned long long)plan->place.context_id);
     return status;
 }
 
@@ -151,8 +153,8 @@ static int32_t obtain(const struct cbn_plan *plan, const struct cbn__choice *cho
     int32_t status = check_context(plan, err);
     if (status != CBN_STATUS_OK)
         return status;
-    return cbn__kernel_obtain(runtime, &choice->spec, &plan->place, choice->geometry.shared_bytes,
-                              plan->op.miss_policy, true, stream, ret_kernel, err);
+    return cbn__kernel_obtain(runtime, &choice->spec, &plan->place, choice->geometry.shared_bytes, plan->op.miss_policy,
+                              true, stream, ret_kernel, err);
 }
 
 static int32_t bind_run(const struct cbn_plan *plan, const struct cbn_fp8_gemm_run_args *args,
@@ -172,8 +174,7 @@ static int32_t bind_run(const struct cbn_plan *plan, const struct cbn_fp8_gemm_r
     return status == CBN_STATUS_OK ? cbn__gemm_bind_activations(ret_call, &activations, err) : status;
 }
 
-static int32_t run(struct cbn_plan *plan, const struct cbn_fp8_gemm_run_args *args, void *stream,
-                   struct cbn_error *err)
+static int32_t run(struct cbn_plan *plan, const struct cbn_fp8_gemm_run_args *args, void *stream, struct cbn_error *err)
 {
     struct cbn__gemm_call call;
     struct cbn__choice choice;
@@ -241,8 +242,8 @@ int32_t cbn_fp8_gemm_plan_workspace_bytes(const struct cbn_plan *plan, int64_t m
     memcpy(facts, plan->sweep, sizeof(facts));
     for (int64_t align = 1; align <= 16; align *= 2) {
         facts[CBN__GEMM_FACT_align] = align;
-        int32_t status = cbn__enumerate_sweep(plan->op.family, facts, max_m, &plan->op.route, measure_spec, &measuring,
-                                              err);
+        int32_t status =
+            cbn__enumerate_sweep(plan->op.family, facts, max_m, &plan->op.route, measure_spec, &measuring, err);
         if (status != CBN_STATUS_OK)
             return status;
     }

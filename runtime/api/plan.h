@@ -10,7 +10,7 @@
 struct cbn_plan {
     struct cbn__op op;
     struct cbn__place place;
-    struct cbn__gemm_call bound; /* everything of the weights, and the facts of the place */
+    struct cbn__gemm_call bound;         /* everything of the weights, and the facts of the place */
     int64_t sweep[CBN__GEMM_FACT_COUNT]; /* facts of a run whose tensors are aligned as the weights are; m is 0 */
     uint32_t in, layout, flags;
     _Atomic uint32_t settled; /* 0 between cbn_plan_weights_changed(plan, 0) and (plan, 1) */

@@ -74,8 +74,7 @@ static int32_t bind_x(struct quantize_call *call, const struct cbn_tensor *x, st
     return CBN_STATUS_OK;
 }
 
-static int32_t check_contiguous(const struct quantize_call *call, const struct cbn_tensor *codes,
-                                struct cbn_error *err)
+static int32_t check_contiguous(const struct quantize_call *call, const struct cbn_tensor *codes, struct cbn_error *err)
 {
     int64_t wanted[] = {call->row, call->k, 1};
     for (uint32_t i = 0; i < 3 && call->row > 0; i++)

@@ -24,8 +24,8 @@ static void format_extents(const int64_t *extents, uint32_t rank, char ret_text[
 {
     size_t used = 0;
     for (uint32_t i = 0; i < rank && i < CBN_RANK_MAX; i++)
-        used += (size_t)snprintf(ret_text + used, SHAPE_TEXT_BYTES - used, "%s%lld", i ? ", " : "[",
-                                 (long long)extents[i]);
+        used +=
+            (size_t)snprintf(ret_text + used, SHAPE_TEXT_BYTES - used, "%s%lld", i ? ", " : "[", (long long)extents[i]);
     (void)snprintf(ret_text + used, SHAPE_TEXT_BYTES - used, "%s", used ? "]" : "no rank");
 }
 
@@ -35,8 +35,8 @@ static int32_t refuse_dtype(const struct cbn_tensor *tensor, const struct cbn__s
     size_t used = 0;
     for (uint32_t dtype = 1; dtype < 32; dtype++)
         if (shape->dtypes >> dtype & 1u)
-            used += (size_t)snprintf(wanted + used, sizeof(wanted) - used, "%s%s", used ? ", " : "",
-                                     cbn_dtype_name(dtype));
+            used +=
+                (size_t)snprintf(wanted + used, sizeof(wanted) - used, "%s%s", used ? ", " : "", cbn_dtype_name(dtype));
     return cbn__error_own(err, CBN_STATUS_INVALID, "%s.dtype is %s (%u); give one of: %s", shape->name,
                           cbn_dtype_name(tensor->dtype), tensor->dtype, wanted);
 }
@@ -231,9 +231,8 @@ int32_t cbn__scale_check(const struct cbn_tensor *scale, uint32_t layout, const 
                               "%s_layout is %u; name the storage of %s: ROW, COL, COL4, PACKED_ROW or PACKED_COL",
                               scaled->name, layout, scaled->name);
     if (grouped && (layout == CBN_LAYOUT_COL || layout == CBN_LAYOUT_PACKED_ROW))
-        return cbn__error_own(err, CBN_STATUS_INVALID,
-                              "%s_layout is %s; with groups give ROW, COL4 or PACKED_COL", scaled->name,
-                              layout_name(layout));
+        return cbn__error_own(err, CBN_STATUS_INVALID, "%s_layout is %s; with groups give ROW, COL4 or PACKED_COL",
+                              scaled->name, layout_name(layout));
     int64_t count = cbn__ceil_div(scaled->k, CBN_GROUP_SIZE);
     struct cbn__shape shape = {
         .name = scaled->name,
@@ -258,11 +257,10 @@ int32_t cbn__spans_check_apart(const struct cbn__span *output, const struct cbn_
 {
     for (uint32_t i = 0; i < count; i++)
         if (output->begin < others[i].end && others[i].begin < output->end)
-            return cbn__error_own(err, CBN_STATUS_INVALID,
-                                  "%s [0x%llx, 0x%llx) overlaps %s [0x%llx, 0x%llx); give it memory of its own",
-                                  output->name, (unsigned long long)output->begin, (unsigned long long)output->end,
-                                  others[i].name, (unsigned long long)others[i].begin,
-                                  (unsigned long long)others[i].end);
+            return cbn__error_own(
+                err, CBN_STATUS_INVALID, "%s [0x%llx, 0x%llx) overlaps %s [0x%llx, 0x%llx); give it memory of its own",
+                output->name, (unsigned long long)output->begin, (unsigned long long)output->end, others[i].name,
+                (unsigned long long)others[i].begin, (unsigned long long)others[i].end);
     return CBN_STATUS_OK;
 }
 

@@ -70,7 +70,8 @@ int32_t cbn__word_check(uint64_t address, const char *name, struct cbn__span *re
 
 /*
  * The largest power of two that divides so_far, the base address and the byte strides of all axes but the last. An
- * extent of 1 counts with its contiguous stride: one row then takes the kernel that many rows take, which warm-up knows.
+ * extent of 1 counts with its contiguous stride: one row then takes the kernel that many rows take, which warm-up
+ * knows.
  */
 int64_t cbn__tensor_align(const struct cbn_tensor *tensor, int64_t so_far);
 

@@ -76,8 +76,7 @@ static int32_t load_library(struct cbn__kernel *kernel, const struct cbn__buf *c
     CUlibraryOption options[] = {CU_LIBRARY_BINARY_IS_PRESERVED};
     void *values[] = {(void *)(uintptr_t)1};
     RELAXED_AUTO mode = relaxed_mode_begin(kernel->cuda);
-    CUresult result =
-        kernel->cuda->cuLibraryLoadData(&kernel->library, cubin->data, NULL, NULL, 0, options, values, 1);
+    CUresult result = kernel->cuda->cuLibraryLoadData(&kernel->library, cubin->data, NULL, NULL, 0, options, values, 1);
     if (result != CUDA_SUCCESS)
         return load_error(kernel->driver, result, "cuLibraryLoadData", err);
     result = kernel->cuda->cuLibraryGetKernel(&kernel->handle, kernel->library, symbol);
@@ -228,6 +227,5 @@ int32_t cbn__kernel_launch(const struct cbn__kernel *kernel, const struct cbn_ge
     };
     void *parameters[] = {arguments};
     CUresult result = kernel->cuda->cuLaunchKernelEx(&config, (CUfunction)kernel->handle, parameters, NULL);
-    return result == CUDA_SUCCESS ? CBN_STATUS_OK
-                                  : cbn__driver_error(kernel->driver, result, "cuLaunchKernelEx", err);
+    return result == CUDA_SUCCESS ? CBN_STATUS_OK : cbn__driver_error(kernel->driver, result, "cuLaunchKernelEx", err);
 }

@@ -32,27 +32,28 @@ struct fake_launch {
 
 /* X(return type, name, (arguments)) */
 #define FAKE_CUDA_MAP(X)                                                                                               \
-    X(void, reset, (void))                               /* start values again; every handle is gone */                \
-    X(void, set_version, (int version))                  /* 12040 is 12.4 */                                           \
+    X(void, reset, (void))              /* start values again; every handle is gone */                                 \
+    X(void, set_version, (int version)) /* 12040 is 12.4 */                                                            \
     X(void, set_device_count, (int count))                                                                             \
     X(void, set_device, (int device, int capability, int sms))                                                         \
-    X(void, script, (const char *function, uint32_t nth, int code)) /* the nth call from now (1: the next) gives code */ \
-    X(uint32_t, calls, (const char *function))           /* so far; 0 for an unknown name */                           \
-    X(uint32_t, calls_total, (void))                     /* of every function */                                       \
+    X(void, script,                                                                                                    \
+      (const char *function, uint32_t nth, int code)) /* the nth call from now (1: the next) gives code */             \
+    X(uint32_t, calls, (const char *function))        /* so far; 0 for an unknown name */                              \
+    X(uint32_t, calls_total, (void))                  /* of every function */                                          \
     X(uint32_t, launch_count, (void))                                                                                  \
-    X(bool, launch_get, (uint32_t index, struct fake_launch *ret_launch))                                              \
+    X(bool, launch_get, (uint32_t index, struct fake_launch * ret_launch))                                             \
     X(void, launches_clear, (void))                                                                                    \
     X(uint32_t, violations, (void))                                                                                    \
-    X(const char *, violation_text, (void))              /* the first one; "" when there is none */                    \
+    X(const char *, violation_text, (void)) /* the first one; "" when there is none */                                 \
     X(void *, context_create, (int device))                                                                            \
-    X(void, context_set, (void *context))                /* current in the calling thread; NULL: none */               \
+    X(void, context_set, (void *context)) /* current in the calling thread; NULL: none */                              \
     X(uint64_t, context_id, (void *context))                                                                           \
-    X(void *, stream_create, (void))                     /* in the current context */                                  \
-    X(int, capture_begin, (void *stream, int mode))      /* mode: CUstreamCaptureMode; 0 is global */                  \
-    X(int, capture_status, (void *stream))               /* 0: none, 1: active, 2: invalidated */                      \
-    X(int, capture_end, (void *stream, uint32_t *ret_launches)) /* CUresult: 901 when it was invalidated */            \
-    X(int, thread_mode, (void))                          /* capture mode of the calling thread */                      \
-    X(uint64_t, image_sum, (const void *image)) /* of a cubin, 0 when it is none */                                    \
+    X(void *, stream_create, (void))                                /* in the current context */                       \
+    X(int, capture_begin, (void *stream, int mode))                 /* mode: CUstreamCaptureMode; 0 is global */       \
+    X(int, capture_status, (void *stream))                          /* 0: none, 1: active, 2: invalidated */           \
+    X(int, capture_end, (void *stream, uint32_t *ret_launches))     /* CUresult: 901 when it was invalidated */        \
+    X(int, thread_mode, (void))                                     /* capture mode of the calling thread */           \
+    X(uint64_t, image_sum, (const void *image))                     /* of a cubin, 0 when it is none */                \
     X(uint32_t, shared_attribute, (const char *kernel, int device)) /* the largest that was set */                     \
     X(void, set_quick, (bool quick)) /* for measurements: calls are counted, launches neither checked nor recorded */
 

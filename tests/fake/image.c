@@ -3,8 +3,8 @@
  *
  * Numbers seen in cubins of NVRTC 12.x and 13.0: e_machine 190; e_flags holds the capability in bits 8-15 from ABI
  * version 8 on, in bits 0-7 before. .nv.info.<kernel> is a list of (format:u8 attribute:u8 value:u16 [bytes]), format
- * 4 carrying value bytes of payload: 0x17 a parameter (index:u32 ordinal:u16 offset:u16 flags:u32, bytes in flags >> 18),
- * 0x19 the bytes of all parameters, 0x05 the bound on threads, 0x10 a required block shape.
+ * 4 carrying value bytes of payload: 0x17 a parameter (index:u32 ordinal:u16 offset:u16 flags:u32, bytes in flags >>
+ * 18), 0x19 the bytes of all parameters, 0x05 the bound on threads, 0x10 a required block shape.
  */
 #include "fake/image.h"
 

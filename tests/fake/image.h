@@ -16,7 +16,7 @@ struct fake_image_kernel {
     struct {
         uint32_t offset, bytes;
     } parameters[FAKE_IMAGE_PARAMETERS_MAX];
-    uint32_t max_threads;      /* __launch_bounds__; 0: not stated */
+    uint32_t max_threads;       /* __launch_bounds__; 0: not stated */
     uint32_t required_block[3]; /* 0: not stated */
 };
 

@@ -79,8 +79,7 @@ static struct fake_launch *launch_new(void)
 {
     if (fake_state.launch_count == fake_state.launch_capacity) {
         fake_state.launch_capacity = fake_state.launch_capacity ? 2 * fake_state.launch_capacity : 64;
-        fake_state.launches =
-            realloc(fake_state.launches, fake_state.launch_capacity * sizeof(fake_state.launches[0]));
+        fake_state.launches = realloc(fake_state.launches, fake_state.launch_capacity * sizeof(fake_state.launches[0]));
         if (!fake_state.launches)
             abort();
     }

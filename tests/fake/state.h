@@ -18,7 +18,7 @@ enum fake_function_id {
 #define CBN__X(function) FAKE_ID_##function,
     CBN__CUDA_MAP(CBN__X)
 #undef CBN__X
-    FAKE_ID_cuGetProcAddress,
+        FAKE_ID_cuGetProcAddress,
     FAKE_ID_COUNT
 };
 
@@ -132,7 +132,7 @@ static inline bool fake_is_default_stream(CUstream stream)
 
 #define FAKE_ENTER(function)                                                                                           \
     do {                                                                                                               \
-        CUresult entered = fake_enter(FAKE_ID_##function, __builtin_return_address(0));                                     \
+        CUresult entered = fake_enter(FAKE_ID_##function, __builtin_return_address(0));                                \
         if (entered != CUDA_SUCCESS)                                                                                   \
             return entered;                                                                                            \
     } while (0)
@@ -143,7 +143,7 @@ static inline void fake_unlock(pthread_mutex_t **lock)
 }
 
 #define FAKE_LOCKED                                                                                                    \
-    __attribute__((cleanup(fake_unlock), unused)) pthread_mutex_t *guard = &fake_state.lock;                                \
+    __attribute__((cleanup(fake_unlock), unused)) pthread_mutex_t *guard = &fake_state.lock;                           \
     pthread_mutex_lock(guard)
 
 #endif

@@ -92,8 +92,8 @@ static inline struct fake_launch last_launch(void)
 /* Device addresses far apart: nothing is ever read there. */
 #define PLACE(index) (0x100000000000u * ((index) + 1u))
 
-static inline struct cbn_tensor tensor_2d(uint64_t data, uint32_t dtype, int64_t rows, int64_t columns, int64_t row_stride,
-                                          int64_t column_stride)
+static inline struct cbn_tensor tensor_2d(uint64_t data, uint32_t dtype, int64_t rows, int64_t columns,
+                                          int64_t row_stride, int64_t column_stride)
 {
     return (struct cbn_tensor){data, dtype, 2, {rows, columns}, {row_stride, column_stride}};
 }

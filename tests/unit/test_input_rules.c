@@ -135,11 +135,11 @@ static void transpose(struct cbn_tensor *tensor)
       MISS, "A_SCALE=1")                                                                                               \
     X(col_layout, a->a_scale_layout = CBN_LAYOUT_COL, MISS, "A_SCALE=1")                                               \
     X(col4_padded, a->a_scale.strides[1] = 1024, MISS, "A_SCALE=1")                                                    \
-    X(packed_row, (a->a_scale_layout = CBN_LAYOUT_PACKED_ROW,                                                          \
-                   a->a_scale = tensor_2d(PLACE(4), CBN_DTYPE_INT32, M, 1, 1, 1)),                                     \
+    X(packed_row,                                                                                                      \
+      (a->a_scale_layout = CBN_LAYOUT_PACKED_ROW, a->a_scale = tensor_2d(PLACE(4), CBN_DTYPE_INT32, M, 1, 1, 1)),      \
       MISS, "A_SCALE=2")                                                                                               \
-    X(packed_col, (a->a_scale_layout = CBN_LAYOUT_PACKED_COL,                                                          \
-                   a->a_scale = tensor_2d(PLACE(4), CBN_DTYPE_INT32, M, 1, 1, M)),                                     \
+    X(packed_col,                                                                                                      \
+      (a->a_scale_layout = CBN_LAYOUT_PACKED_COL, a->a_scale = tensor_2d(PLACE(4), CBN_DTYPE_INT32, M, 1, 1, M)),      \
       MISS, "A_SCALE=2")                                                                                               \
     X(w_scale_column_major, (a->w_scale.strides[0] = 1, a->w_scale.strides[1] = 4), MISS, "W_SCALE=1")                 \
     X(w_scale_far_apart, (a->w_scale.strides[0] = 100, a->w_scale.strides[1] = 7), MISS, "W_SCALE=1")                  \
@@ -403,9 +403,9 @@ static void to_group_packed(struct cbn_fp8_quantize_args *args)
     X(odd_stride_is_scalar, flat, a->x.strides[0] = 513, MISS, "fp8_quantize/scalar")                                  \
     X(pow2, flat, a->flags = CBN_OP_POW2, MISS, "POW2=1")                                                              \
     X(propagate, flat, a->flags = CBN_OP_PROPAGATE, MISS, "PROPAGATE=1")                                               \
-    X(packed_is_pow2, flat, (a->scale_layout = CBN_LAYOUT_PACKED_COL,                                                  \
-                             a->scales = tensor_2d(PLACE(2), CBN_DTYPE_INT32, M, 1, 1, M)),                            \
-      MISS, "SCALE=2 POW2=1")                                                                                          \
+    X(packed_is_pow2, flat,                                                                                            \
+      (a->scale_layout = CBN_LAYOUT_PACKED_COL, a->scales = tensor_2d(PLACE(2), CBN_DTYPE_INT32, M, 1, 1, M)), MISS,   \
+      "SCALE=2 POW2=1")                                                                                                \
     X(group_passes, grouped, (void)a, MISS, "fp8_quantize/vector")                                                     \
     X(group_major_x, grouped, (a->x.strides[0] = 256, a->x.strides[1] = 2560), MISS, "fp8_quantize/vector")            \
     X(group_rows, grouped, to_group_rows(a), MISS, "SCALE=1")                                                          \

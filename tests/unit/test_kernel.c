@@ -42,8 +42,7 @@ static void compile(const char *arch)
     CBN__BUF_AUTO ptx = CBN__BUF_INIT;
     CBN__BUF_AUTO log = CBN__BUF_INIT;
     const char *options[] = {arch};
-    const struct cbn__nvrtc_source given = {
-        .text = source, .name = "sum.cu", .option_count = 1, .options = options};
+    const struct cbn__nvrtc_source given = {.text = source, .name = "sum.cu", .option_count = 1, .options = options};
     ck_assert_msg(cbn__nvrtc_open(NULL, NULL, &nvrtc, &error) == CBN_STATUS_OK, "%s", error.message);
     ck_assert_msg(cbn__nvrtc_compile(nvrtc, &given, &cubin, &ptx, &log, &error) == CBN_STATUS_OK, "%s: %s",
                   error.message, cbn__buf_text(&log));
@@ -299,7 +298,8 @@ START_TEST(create_fails_with_the_drivers_words_and_leaves_the_bytes)
     ck_assert_uint_eq(cubin.size, size);
     ck_assert_int_eq(cbn__kernel_create(driver, &cubin, "sum", &kernel, NULL), CBN_STATUS_OK);
     cbn__kernel_destroy(kernel);
-    ck_assert_uint_eq(fake.calls("cuLibraryUnload"), strcmp(create_failures[_i].function, "cuLibraryGetKernel") ? 1 : 2);
+    ck_assert_uint_eq(fake.calls("cuLibraryUnload"),
+                      strcmp(create_failures[_i].function, "cuLibraryGetKernel") ? 1 : 2);
 }
 END_TEST
 

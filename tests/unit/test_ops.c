@@ -1,5 +1,6 @@
 /*
- * Operations from the call to the launch, on the fake driver with the real NVRTC: routes, arguments, counters, failures.
+ * Operations from the call to the launch, on the fake driver with the real NVRTC: routes, arguments, counters,
+ * failures.
  *
  * Which specialisation was launched is told by the bytes of its cubin, looked up in the cabinet.
  */
@@ -96,8 +97,7 @@ static const char *expected_route(size_t shape, int64_t m, bool wgmma)
 
 static void route_one(size_t shape, int64_t m, bool packed, bool wgmma)
 {
-    struct cbn_fp8_gemm_args args =
-        gemm_args(m, routed[shape].n, routed[shape].k, CBN_DTYPE_BF16, routed[shape].out);
+    struct cbn_fp8_gemm_args args = gemm_args(m, routed[shape].n, routed[shape].k, CBN_DTYPE_BF16, routed[shape].out);
     if (packed)
         pack_weight_scales(&args);
     uint32_t before = fake.launch_count();
@@ -153,10 +153,24 @@ START_TEST(gemm_arguments_arrive)
     args.workspace = PLACE(7);
     call(&args);
     struct fake_launch launch = last_launch();
-    const struct cbn__gemm_args expected = {
-        .a = PLACE(0), .a_scale = PLACE(4), .w = PLACE(1), .w_scale = PLACE(2), .d = PLACE(3), .bias = PLACE(5),
-        .m_valid = PLACE(6), .workspace = PLACE(7), .m = 7, .n = 100, .k = 300, .lda = 304, .ldw = 320, .ldd = 128,
-        .sa_row = 5, .sa_col = 1, .sw_row = 1, .sw_col = 104};
+    const struct cbn__gemm_args expected = {.a = PLACE(0),
+                                            .a_scale = PLACE(4),
+                                            .w = PLACE(1),
+                                            .w_scale = PLACE(2),
+                                            .d = PLACE(3),
+                                            .bias = PLACE(5),
+                                            .m_valid = PLACE(6),
+                                            .workspace = PLACE(7),
+                                            .m = 7,
+                                            .n = 100,
+                                            .k = 300,
+                                            .lda = 304,
+                                            .ldw = 320,
+                                            .ldd = 128,
+                                            .sa_row = 5,
+                                            .sa_col = 1,
+                                            .sw_row = 1,
+                                            .sw_col = 104};
     ck_assert_uint_eq(launch.parameter_bytes, sizeof(expected));
     ck_assert_mem_eq(launch.parameters, &expected, sizeof(expected));
     ck_assert_ptr_eq(launch.stream, stream);
@@ -189,9 +203,20 @@ START_TEST(quantize_arguments_arrive)
     args.m_valid = PLACE(6);
     ck_assert_msg(cbn_fp8_quantize(runtime, &args, stream, &error) == CBN_STATUS_OK, "%s", error.message);
     struct fake_launch launch = last_launch();
-    const struct cbn__quantize_args grouped = {.x = PLACE(0), .codes = PLACE(1), .scales = PLACE(2), .m_valid = PLACE(6),
-                                               .t = 10, .g = 8, .k = 256, .x_t = 264, .x_g = 4096, .c_t = 2048,
-                                               .c_g = 256, .s_t = 1, .s_g = 24, .s_s = 12};
+    const struct cbn__quantize_args grouped = {.x = PLACE(0),
+                                               .codes = PLACE(1),
+                                               .scales = PLACE(2),
+                                               .m_valid = PLACE(6),
+                                               .t = 10,
+                                               .g = 8,
+                                               .k = 256,
+                                               .x_t = 264,
+                                               .x_g = 4096,
+                                               .c_t = 2048,
+                                               .c_g = 256,
+                                               .s_t = 1,
+                                               .s_g = 24,
+                                               .s_s = 12};
     ck_assert_str_eq(launch.kernel, "cbn_fp8_quantize");
     ck_assert_uint_eq(launch.parameter_bytes, sizeof(grouped));
     ck_assert_mem_eq(launch.parameters, &grouped, sizeof(grouped));
@@ -199,8 +224,16 @@ START_TEST(quantize_arguments_arrive)
     args.x.strides[0] = 304;
     args.codes.strides[0] = 320;
     ck_assert_msg(cbn_fp8_quantize(runtime, &args, stream, &error) == CBN_STATUS_OK, "%s", error.message);
-    const struct cbn__quantize_args flat = {.x = PLACE(0), .codes = PLACE(1), .scales = PLACE(2), .t = 10, .g = 1,
-                                            .k = 300, .x_t = 304, .c_t = 320, .s_t = 1, .s_s = 12};
+    const struct cbn__quantize_args flat = {.x = PLACE(0),
+                                            .codes = PLACE(1),
+                                            .scales = PLACE(2),
+                                            .t = 10,
+                                            .g = 1,
+                                            .k = 300,
+                                            .x_t = 304,
+                                            .c_t = 320,
+                                            .s_t = 1,
+                                            .s_s = 12};
     launch = last_launch();
     ck_assert_mem_eq(launch.parameters, &flat, sizeof(flat));
 }

@@ -64,10 +64,11 @@ static int32_t check_local(const char *path, struct cbn_error *err)
     if (cbn__folder_is_local(path, filesystem, sizeof(filesystem)))
         return CBN_STATUS_OK;
     cbn__folder_fallback(fallback, sizeof(fallback));
-    return cbn__error_own(err, CBN_STATUS_IO,
-                          "the cache folder %s lies on a filesystem not known to be local (%s); use a local one, such as "
-                          "%s",
-                          path, filesystem, fallback);
+    return cbn__error_own(
+        err, CBN_STATUS_IO,
+        "the cache folder %s lies on a filesystem not known to be local (%s); use a local one, such as "
+        "%s",
+        path, filesystem, fallback);
 }
 
 static int32_t check_folder(struct opening *opening, struct cbn_error *err)
@@ -129,8 +130,8 @@ static int32_t add_layer(struct opening *opening, struct cbn__store *store, stru
 {
     struct cbn__cabinet *cabinet = opening->cabinet;
     struct cbn__cabinet_layer *layer = &cabinet->layers[cabinet->layer_count];
-    uint32_t bases = cabinet->layer_count && cabinet->layers[0].number == 0 ? cabinet->layer_count
-                                                                           : cabinet->layer_count + 1;
+    uint32_t bases =
+        cabinet->layer_count && cabinet->layers[0].number == 0 ? cabinet->layer_count : cabinet->layer_count + 1;
     *layer = (struct cbn__cabinet_layer){.path = strdup(opening->path),
                                          .store = store,
                                          .number = opening->is_base ? bases : 0,
@@ -235,8 +236,7 @@ int32_t cbn__cabinet_layer(struct cbn__cabinet *cabinet, uint32_t index, struct 
     if (index >= cabinet->layer_count)
         return cbn__error_own(err, CBN_STATUS_NOT_FOUND, "layer %u of %u", index, cabinet->layer_count);
     const struct cbn__cabinet_layer *layer = &cabinet->layers[index];
-    struct cbn__layer measured = {
-        .path = layer->path, .is_base = layer->number != 0, .writable = layer->writable};
+    struct cbn__layer measured = {.path = layer->path, .is_base = layer->number != 0, .writable = layer->writable};
     cbn__registry_check_pid();
     int32_t status = cbn__store_measure(layer->store, cabinet->lock_timeout_ms, &measured, err);
     cbn__cabinet_tell_notes(cabinet, layer->store);

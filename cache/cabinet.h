@@ -72,9 +72,9 @@ struct cbn__entry {
     struct cbn__blob payload; /* the cubin, at an address divisible by 16 */
     struct cbn__blob log;
     struct cbn__entry_facts facts;
-    uint32_t layer;       /* 0: overlay; 1..: bases in order */
+    uint32_t layer;         /* 0: overlay; 1..: bases in order */
     const char *layer_path; /* borrowed from the cabinet */
-    int64_t last_used_s;  /* 0: not recorded */
+    int64_t last_used_s;    /* 0: not recorded */
     uint64_t hits;
 };
 

@@ -191,6 +191,8 @@ static int32_t open_data_fd(struct cbn__store *store, struct cbn_error *err)
                               "%s is no regular file, or others own it or can write it (mode %04o, uid %u); run chmod "
                               "o-w, remove it, or override with CBN_RUNTIME_TRUST_FOLDER",
                               store->data_path, (unsigned)(status.st_mode & 07777), (unsigned)status.st_uid);
+    if (status.st_ino != store->data_inode)
+        atomic_store(&store->synced, 0); /* another file counts its transactions anew */
     store->data_device = status.st_dev;
     store->data_inode = status.st_ino;
     store->checked = (struct cbn__pages_meta){.file_bytes = (uint64_t)status.st_size};

@@ -107,8 +107,8 @@ int32_t cbn__flight_begin(struct cbn__cabinet *cabinet, const struct cbn__hash *
     (void)pthread_mutex_unlock(&flights->mutex);
     if (status == CBN_STATUS_OK && overlay) {
         int fd = open_file(flights, overlay, key);
-        status = fd < 0 ? CBN_STATUS_IO
-                        : cbn__lock_poll(fd, F_WRLCK, byte_of(key), deadline_ns, LONGEST_PAUSE_NS, &waited);
+        status =
+            fd < 0 ? CBN_STATUS_IO : cbn__lock_poll(fd, F_WRLCK, byte_of(key), deadline_ns, LONGEST_PAUSE_NS, &waited);
         ret_flight->fd = fd;
         if (status == CBN_STATUS_TIMEOUT)
             leave(flights, domain, key, fd);

@@ -55,7 +55,8 @@ int32_t cbn__folder_create(const char *path, struct cbn_error *err)
         struct stat status;
         /* EROFS or EACCES of a parent that is there already is no obstacle. */
         if (rc != 0 && code != EEXIST && stat(text, &status) != 0)
-            return cbn__error_os(err, CBN_STATUS_IO, code, "cannot make the folder %s; name another cache folder", text);
+            return cbn__error_os(err, CBN_STATUS_IO, code, "cannot make the folder %s; name another cache folder",
+                                 text);
         *slash = '/';
     }
     if (mkdir(text, FOLDER_MODE) != 0 && errno != EEXIST)
@@ -121,8 +122,8 @@ static void report_problem(struct cbn__folder_report *report, const char *path)
                        report->filesystem);
         (void)snprintf(report->mend, sizeof(report->mend), "use a folder on a local disk, such as %s", fallback);
     } else if (!report->writable) {
-        (void)snprintf(report->problem, sizeof(report->problem), report->exists ? "it cannot be written by this user"
-                                                                                : "it is missing and cannot be made");
+        (void)snprintf(report->problem, sizeof(report->problem),
+                       report->exists ? "it cannot be written by this user" : "it is missing and cannot be made");
         (void)snprintf(report->mend, sizeof(report->mend), "give %.100s to uid %u, or name another folder", path,
                        (unsigned)geteuid());
     }

@@ -51,9 +51,8 @@ static void forget_damaged(const struct search *search, const struct cbn__store_
 {
     char text[CBN__HASH_TEXT_BYTES];
     cbn__hash_format(&search->key, text);
-    bool dropped = search->layer->writable &&
-                   cbn__store_drop_if(search->layer->store, search->cabinet->lock_timeout_ms, key, value) ==
-                       CBN_STATUS_OK;
+    bool dropped = search->layer->writable && cbn__store_drop_if(search->layer->store, search->cabinet->lock_timeout_ms,
+                                                                 key, value) == CBN_STATUS_OK;
     cbn__sink_tell(&search->cabinet->sink, CBN_EVENT_DAMAGE, 0, "entry %s of %s is damaged (%s)%s", text,
                    search->layer->path, problem, dropped ? " and was dropped" : "");
 }
@@ -140,10 +139,8 @@ static enum cbn__lookup search_layers(struct cbn__cabinet *cabinet, struct cbn__
                                       const struct cbn__compiler_rule *rule, struct cbn__entry *ret_entry)
 {
     static const struct cbn__compiler_rule any;
-    struct search search = {.cabinet = cabinet,
-                            .key_record = key_record,
-                            .key = cbn__hash_blob(key_record),
-                            .rule = rule ? rule : &any};
+    struct search search = {
+        .cabinet = cabinet, .key_record = key_record, .key = cbn__hash_blob(key_record), .rule = rule ? rule : &any};
     enum cbn__lookup found = CBN__LOOKUP_ABSENT;
     cbn__registry_check_pid();
     for (uint32_t i = 0; i < cabinet->layer_count && found != CBN__LOOKUP_HIT; i++) {

@@ -166,8 +166,7 @@ static bool inside_file(struct walk *walk, uint64_t page, uint64_t count)
 
 static bool read_page(struct walk *walk, uint64_t page, uint8_t *bytes)
 {
-    if (!inside_file(walk, page, 1) ||
-        !read_at(walk->fd, bytes, walk->meta.page_bytes, page * walk->meta.page_bytes))
+    if (!inside_file(walk, page, 1) || !read_at(walk->fd, bytes, walk->meta.page_bytes, page * walk->meta.page_bytes))
         return refuse(walk, page, "page cannot be read");
     if (cbn__load_u64(bytes) != page)
         return refuse(walk, page, "page carries another number");
@@ -311,8 +310,7 @@ static bool check_nodes(struct walk *walk, uint64_t page, const uint8_t *bytes, 
         struct node node;
         if (!read_node(walk, page, bytes, i, branch, &node))
             return false;
-        if (!(branch ? check_page(walk, node.child, tree, level + 1, depth)
-                     : check_leaf_node(walk, page, &node, tree)))
+        if (!(branch ? check_page(walk, node.child, tree, level + 1, depth) : check_leaf_node(walk, page, &node, tree)))
             return false;
     }
     return true;

@@ -70,8 +70,8 @@ int32_t cbn__store_create(const struct cbn__store_options *options, const struct
     cbn__usage_init(&store->usage);
     cbn__lock_init(&store->lock, store->lock_path, options->writable,
                    options->group_shared && folder->st_mode & S_IWGRP ? SHARED_FILE_MODE : FILE_MODE);
-    int32_t status = store->data_path && store->lock_path ? cbn__lock_open(&store->lock, err)
-                                                          : cbn__error_no_memory(err);
+    int32_t status =
+        store->data_path && store->lock_path ? cbn__lock_open(&store->lock, err) : cbn__error_no_memory(err);
     if (status != CBN_STATUS_OK) {
         free_store(store);
         return status;
@@ -135,8 +135,9 @@ static void judge_code(struct cbn__store *store, int code)
 static int32_t lock_error(const struct cbn__store *store, int32_t status, uint32_t timeout_ms, struct cbn_error *err)
 {
     if (status == CBN_STATUS_TIMEOUT)
-        return cbn__error_own(err, CBN_STATUS_TIMEOUT, "the lock %s did not come free in %u ms: another process holds it",
-                              store->lock_path, timeout_ms);
+        return cbn__error_own(err, CBN_STATUS_TIMEOUT,
+                              "the lock %s did not come free in %u ms: another process holds it", store->lock_path,
+                              timeout_ms);
     return cbn__error_own(err, CBN_STATUS_IO, "the lock %s cannot be taken; use a folder on a local filesystem",
                           store->lock_path);
 }
@@ -252,13 +253,17 @@ static int32_t write_end(struct session *session, int code, struct cbn_error *er
         mdb_txn_abort(session->txn);
     judge_code(store, code);
     int sync_fd = -1;
+    struct cbn__pages_meta committed = {0};
     if (code == 0) {
         atomic_store(&store->wrote, true);
         sync_fd = fcntl(store->data_fd, F_DUPFD_CLOEXEC, 0);
+        (void)cbn__pages_read_meta(store->data_fd, &committed);
     }
     cbn__lock_release_exclusive(&store->lock);
     if (sync_fd >= 0) {
-        (void)fdatasync(sync_fd); /* a failure leaves the mark, and what was lost does not verify */
+        /* A failure leaves the mark, and what was lost does not verify. */
+        if (fdatasync(sync_fd) == 0)
+            atomic_store(&store->synced, committed.transaction);
         (void)close(sync_fd);
     }
     if (code == 0)
@@ -480,8 +485,8 @@ static int write_usage(struct session *session, const struct cbn__usage_note *no
         return rc == MDB_NOTFOUND ? 0 : rc; /* dropped meanwhile */
     if (mdb_get(session->txn, session->store->usage_table, &name, &value) == 0)
         (void)cbn__usage_decode(&key, (struct cbn__blob){value.mv_data, value.mv_size}, &last_used_s, &hits);
-    last_used_s = last_used_s > note->last_used_s && last_used_s <= cbn__clock_wall_s() ? last_used_s
-                                                                                       : note->last_used_s;
+    last_used_s =
+        last_used_s > note->last_used_s && last_used_s <= cbn__clock_wall_s() ? last_used_s : note->last_used_s;
     cbn__usage_encode(&key, last_used_s, hits + note->hits, bytes);
     value = (MDB_val){sizeof(bytes), bytes};
     return mdb_put(session->txn, session->store->usage_table, &name, &value, 0);
@@ -502,15 +507,25 @@ void cbn__store_flush_usage(struct cbn__store *store, uint32_t timeout_ms)
     free(slots);
 }
 
+/* true when every commit up to *ret_transaction is on the disk. */
+static bool sync_all(struct cbn__store *store, uint64_t *ret_transaction)
+{
+    struct cbn__pages_meta meta;
+    if (store->data_fd < 0 || cbn__pages_read_meta(store->data_fd, &meta))
+        return false;
+    *ret_transaction = meta.transaction;
+    return meta.transaction == atomic_load(&store->synced) || fdatasync(store->data_fd) == 0;
+}
+
 /* Everything committed is on the disk, and nothing was committed since: only then the mark goes. */
 static void clear_mark_when_synced(struct cbn__store *store, uint32_t timeout_ms)
 {
-    struct cbn__pages_meta before, after;
-    if (!atomic_load(&store->wrote) || store->data_fd < 0 || cbn__pages_read_meta(store->data_fd, &before) ||
-        fdatasync(store->data_fd) != 0 || cbn__lock_exclusive(&store->lock, timeout_ms) != CBN_STATUS_OK)
+    struct cbn__pages_meta meta;
+    uint64_t synced = 0;
+    if (!atomic_load(&store->wrote) || !sync_all(store, &synced) ||
+        cbn__lock_exclusive(&store->lock, timeout_ms) != CBN_STATUS_OK)
         return;
-    if (cbn__datafile_is_current(store) && !cbn__pages_read_meta(store->data_fd, &after) &&
-        after.transaction == before.transaction)
+    if (cbn__datafile_is_current(store) && !cbn__pages_read_meta(store->data_fd, &meta) && meta.transaction == synced)
         cbn__datafile_clear_mark(store);
     cbn__lock_release_exclusive(&store->lock);
 }

@@ -45,10 +45,11 @@ struct cbn__store {
     struct cbn__lock lock;
     struct cbn__usage usage;
 
-    atomic_ullong max_bytes;   /* only ever lowered: by a second opener, or to a map that fits */
-    atomic_bool failed;        /* LMDB said that the environment is of no more use: reopen it */
-    atomic_bool condemned;     /* LMDB said that the pages are wrong: set the file aside */
-    atomic_bool wrote;         /* by this process, since it was opened */
+    atomic_ullong max_bytes; /* only ever lowered: by a second opener, or to a map that fits */
+    atomic_bool failed;      /* LMDB said that the environment is of no more use: reopen it */
+    atomic_bool condemned;   /* LMDB said that the pages are wrong: set the file aside */
+    atomic_ullong synced;    /* the newest transaction known to be on the disk */
+    atomic_bool wrote;       /* by this process, since it was opened */
 
     /* Exclusive. */
     MDB_env *env;

@@ -11,7 +11,6 @@
 
 #define OVERRIDE "or override with CBN_RUNTIME_TRUST_FOLDER"
 
-
 static bool own_or_root(uid_t uid)
 {
     return uid == 0 || uid == geteuid();

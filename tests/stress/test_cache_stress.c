@@ -1,6 +1,6 @@
 /*
- * Processes that read, write, drop and are killed on one folder: every hit is right, nothing hangs, and the file that is
- * left verifies. Also under a bound that is always full, and with equal pids in namespaces of their own.
+ * Processes that read, write, drop and are killed on one folder: every hit is right, nothing hangs, and the file that
+ * is left verifies. Also under a bound that is always full, and with equal pids in namespaces of their own.
  */
 #include <sched.h>
 

@@ -81,9 +81,8 @@ __attribute__((unused)) static void record_event(void *user, const struct cbn_ev
 
 __attribute__((unused)) static struct cbn__cabinet_options options_for(const char *overlay, struct events *events)
 {
-    return (struct cbn__cabinet_options){.overlay_path = overlay,
-                                         .lock_timeout_ms = 5000,
-                                         .sink = {events ? record_event : NULL, events}};
+    return (struct cbn__cabinet_options){
+        .overlay_path = overlay, .lock_timeout_ms = 5000, .sink = {events ? record_event : NULL, events}};
 }
 
 __attribute__((unused)) static struct cbn__cabinet *open_cabinet(const char *overlay, struct events *events)
@@ -143,8 +142,8 @@ __attribute__((unused)) static int32_t put(struct cbn__cabinet *cabinet, uint64_
     struct cbn__entry_facts facts = facts_of(version);
     uint8_t *payload = malloc(size + 1);
     fill_payload(payload, size, which);
-    int32_t status = cbn__cabinet_put(cabinet, RECORD(key), (struct cbn__blob){payload, size}, cbn__blob_text("log"),
-                                      &facts, NULL);
+    int32_t status =
+        cbn__cabinet_put(cabinet, RECORD(key), (struct cbn__blob){payload, size}, cbn__blob_text("log"), &facts, NULL);
     free(payload);
     return status;
 }

@@ -173,7 +173,8 @@ START_TEST(every_byte_of_a_large_value_in_the_file)
 }
 END_TEST
 
-/* Every byte of a whole file, pages and all: served right or a miss, never a fault. Entries are deep enough for branches. */
+/* Every byte of a whole file, pages and all: served right or a miss, never a fault. Entries are deep enough for
+ * branches. */
 START_TEST(every_byte_of_a_whole_file)
 {
     SCRATCH_AUTO scratch = scratch_make_in_memory();
@@ -233,7 +234,16 @@ START_TEST(writing_to_a_file_with_a_changed_byte)
 }
 END_TEST
 
-enum harm { HARM_TEXT, HARM_HALF, HARM_ZERO_PAGE_0, HARM_ZERO_PAGE_1, HARM_ZEROS, HARM_ONE_BYTE, HARM_NOISE, HARM_COUNT };
+enum harm {
+    HARM_TEXT,
+    HARM_HALF,
+    HARM_ZERO_PAGE_0,
+    HARM_ZERO_PAGE_1,
+    HARM_ZEROS,
+    HARM_ONE_BYTE,
+    HARM_NOISE,
+    HARM_COUNT
+};
 
 static void do_harm(const char *data, enum harm harm)
 {

@@ -67,8 +67,7 @@ static void fly_in_process(const char *folder, int ready, int go, int result)
     struct cbn__flight flight;
     char byte = 'x';
     tell(ready);
-    if (read(go, &byte, 1) != 1 ||
-        cbn__flight_begin(cabinet, &key, LONG_MS, &flight, NULL) != CBN_STATUS_OK)
+    if (read(go, &byte, 1) != 1 || cbn__flight_begin(cabinet, &key, LONG_MS, &flight, NULL) != CBN_STATUS_OK)
         _exit(1);
     bool hit = find(cabinet, 1, 1000) == CBN__LOOKUP_HIT;
     if (!hit && put(cabinet, 1, 1000, 13000) != CBN_STATUS_OK)

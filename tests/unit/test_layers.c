@@ -148,8 +148,7 @@ static void read_unwritable_overlay(const struct scratch *scratch)
     cbn__cabinet_close(cabinet);
     options.overlay_path = in(scratch, "missing/folder");
     right = right && cbn__cabinet_open(&options, &cabinet, &err) == CBN_STATUS_IO && err.native_code == EACCES &&
-            cbn__cabinet_layer_count(cabinet) == 0 && find(cabinet, 1, 1) == CBN__LOOKUP_ABSENT &&
-            events.notices == 2;
+            cbn__cabinet_layer_count(cabinet) == 0 && find(cabinet, 1, 1) == CBN__LOOKUP_ABSENT && events.notices == 2;
     cbn__cabinet_close(cabinet);
     _exit(right ? 0 : 1);
 }

@@ -457,9 +457,9 @@ START_TEST(wrong_arguments)
     struct cbn__blob empty = {NULL, 0};
     uint8_t *large = calloc(1, CBN__KEY_RECORD_MAX_BYTES + 1);
     ck_assert_int_eq(cbn__cabinet_put(cabinet, empty, empty, empty, &facts, &err), CBN_STATUS_INVALID);
-    ck_assert_int_eq(cbn__cabinet_put(cabinet, (struct cbn__blob){large, CBN__KEY_RECORD_MAX_BYTES + 1}, empty, empty,
-                                      &facts, &err),
-                     CBN_STATUS_INVALID);
+    ck_assert_int_eq(
+        cbn__cabinet_put(cabinet, (struct cbn__blob){large, CBN__KEY_RECORD_MAX_BYTES + 1}, empty, empty, &facts, &err),
+        CBN_STATUS_INVALID);
     ck_assert_int_eq(
         cbn__cabinet_put(cabinet, (struct cbn__blob){large, CBN__KEY_RECORD_MAX_BYTES}, empty, empty, &facts, &err),
         CBN_STATUS_OK);

@@ -135,8 +135,8 @@ START_TEST(a_link_into_another_user_s_folder)
         become(THIRD_UID, THIRD_UID, SHARED_GID);
         bool right = open_status(in(&scratch, "theirs"), false, &err) == CBN_STATUS_OK &&
                      open_status(in(&scratch, "link"), false, &err) == CBN_STATUS_UNTRUSTED &&
-                     strstr(err.message, "symbolic link") && open_status(in(&scratch, "link/"), false, &err) ==
-                                                                  CBN_STATUS_UNTRUSTED;
+                     strstr(err.message, "symbolic link") &&
+                     open_status(in(&scratch, "link/"), false, &err) == CBN_STATUS_UNTRUSTED;
         _exit(right ? 0 : 1);
     }
     reap(child);

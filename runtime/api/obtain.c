@@ -90,6 +90,36 @@ static void begin_flight(struct cbn_runtime *runtime, struct cbn__blob key_recor
         CBN__COUNT(runtime, flight_waits);
 }
 
+/* Asked before a build whose only purpose is to be stored. */
+static int32_t require_store(struct cbn_runtime *runtime, struct cbn_error *err)
+{
+    struct cbn__layer layer;
+    if (cbn__cabinet_layer_count(runtime->cabinet) > 0 &&
+        cbn__cabinet_layer(runtime->cabinet, 0, &layer, NULL) == CBN_STATUS_OK && layer.writable)
+        return CBN_STATUS_OK;
+    const char *folder = runtime->settings.cache_dir.value;
+    return cbn__error_own(err, CBN_STATUS_IO,
+                          "nowhere to store: the runtime has no writable cache folder%s%.200s; name one with --cache or "
+                          "CUBINET_CACHE",
+                          folder ? " at " : "", folder ? folder : "");
+}
+
+static int32_t build_and_store(struct cbn_runtime *runtime, const struct cbn__spec *spec, struct cbn__blob record,
+                               struct cbn__buf *ret_log, struct cbn_error *err)
+{
+    int32_t status = require_store(runtime, err);
+    if (status != CBN_STATUS_OK)
+        return status;
+    struct cbn__build build = CBN__BUILD_INIT;
+    status = run_build(runtime, spec, &build, err);
+    if (status == CBN_STATUS_OK)
+        status = store_build(runtime, record, &build, err);
+    else
+        cbn__buf_append(ret_log, build.log.data, build.log.size);
+    cbn__build_done(&build);
+    return status;
+}
+
 int32_t cbn__disk_obtain(struct cbn_runtime *runtime, const struct cbn__spec *spec, enum cbn_warm_outcome *ret_outcome,
                          struct cbn__buf *ret_log, struct cbn_error *err)
 {
@@ -113,14 +143,8 @@ int32_t cbn__disk_obtain(struct cbn_runtime *runtime, const struct cbn__spec *sp
         cbn__entry_done(&entry);
         *ret_outcome = CBN_WARM_OTHER;
     } else {
-        struct cbn__build build = CBN__BUILD_INIT;
-        status = run_build(runtime, spec, &build, err);
-        if (status == CBN_STATUS_OK)
-            status = store_build(runtime, cbn__buf_blob(&record), &build, err);
-        else
-            cbn__buf_append(ret_log, build.log.data, build.log.size);
+        status = build_and_store(runtime, spec, cbn__buf_blob(&record), ret_log, err);
         *ret_outcome = CBN_WARM_COMPILED;
-        cbn__build_done(&build);
     }
     if (held)
         cbn__flight_end(&flight);

@@ -159,27 +159,16 @@ static int32_t sum_up(const struct work *work, const struct cbn_warm_result *res
 {
     if (!result->failed)
         return CBN_STATUS_OK;
-    for (uint32_t i = 0; i < work->set->count; i++)
-        if (work->outcomes[i].status == CBN_STATUS_NO_COMPILER) {
-            if (err)
-                *err = work->outcomes[i].error;
-            return CBN_STATUS_NO_COMPILER;
-        }
+    for (uint32_t i = 0; i < work->set->count; i++) {
+        const struct outcome *outcome = &work->outcomes[i];
+        if (outcome->status != CBN_STATUS_NO_COMPILER && outcome->status != CBN_STATUS_IO)
+            continue; /* the others are one specialisation's own */
+        if (err)
+            *err = outcome->error;
+        return outcome->status;
+    }
     return cbn__error_own(err, CBN_STATUS_PARTIAL, "%u of %u specialisations failed; the events say which and why",
                           result->failed, result->requested);
-}
-
-static int32_t require_store(struct cbn_runtime *runtime, struct cbn_error *err)
-{
-    struct cbn__layer layer;
-    if (cbn__cabinet_layer_count(runtime->cabinet) > 0 &&
-        cbn__cabinet_layer(runtime->cabinet, 0, &layer, NULL) == CBN_STATUS_OK && layer.writable)
-        return CBN_STATUS_OK;
-    return cbn__error_own(err, CBN_STATUS_IO,
-                          "nowhere to store: the runtime has no writable cache folder%s%s; name one with --cache or "
-                          "CUBINET_CACHE",
-                          runtime->settings.cache_dir.value ? " at " : "",
-                          runtime->settings.cache_dir.value ? runtime->settings.cache_dir.value : "");
 }
 
 static int32_t warm_set(struct cbn_runtime *runtime, const struct cbn__spec_set *set, const struct cbn_query *queries,
@@ -228,9 +217,7 @@ int32_t cbn_warm(struct cbn_runtime *runtime, const struct cbn_query *queries, u
     if (status != CBN_STATUS_OK)
         return status;
     struct cbn_warm_result result = {.size = sizeof(result), .requested = set.count};
-    status = require_store(runtime, err);
-    if (status == CBN_STATUS_OK)
-        status = warm_set(runtime, &set, queries, &options, &result, err);
+    status = warm_set(runtime, &set, queries, &options, &result, err);
     result.wall_ms = (cbn__clock_monotonic_ns() - started_ns) / NS_PER_MS;
     if (ret_result)
         cbn__args_give(ret_result, &result, sizeof(result));

@@ -89,7 +89,10 @@ A folder that cannot be written is read: what it holds is served, nothing can be
   requested 1, present 1, missing 0, uncovered 0
   2
   checked 1, damaged 0, repaired 0
-  exit 1
+  profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
+  request: arch=sm_90a m=0..131072
+  requested 1, already 1, compiled 0, failed 0, uncovered 0, <S> s
+  exit 0
   exit 1
   checked 1, damaged 0, repaired 0
   exit 0
@@ -100,8 +103,8 @@ A folder that cannot be written is read: what it holds is served, nothing can be
   ! cubinet: 1 entry, <SIZE>
   ! cubinet: the cache folder sealed cannot be written by this user: it is read only, new kernels are not kept
   ! cubinet: the cache folder sealed cannot be written by this user: it is read only, new kernels are not kept
-  ! cubinet: warm: nowhere to store: the runtime has no writable cache folder at sealed; name one with --cache or CUBINET_CACHE
   ! cubinet: the cache folder sealed cannot be written by this user: it is read only, new kernels are not kept
+  ! cubinet: [1/1] failed: fp8_quantize/vector sm_80 IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=0 VEC=16
   ! cubinet: warm: nowhere to store: the runtime has no writable cache folder at sealed; name one with --cache or CUBINET_CACHE
   ! cubinet: the cache folder sealed cannot be written by this user: it is read only, new kernels are not kept
   ! ls: cannot access 'count': No such file or directory

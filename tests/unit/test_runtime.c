@@ -378,12 +378,24 @@ START_TEST(explain_says_what_is_cached)
 }
 END_TEST
 
+static void launch_one(const int64_t *params, const int64_t *facts, struct cbn_geometry *ret_geometry)
+{
+    (void)params;
+    (void)facts;
+    *ret_geometry = (struct cbn_geometry){.grid = {1, 1, 1}, .block = {32, 1, 1}};
+}
+
 START_TEST(a_family_of_ones_own_registers_once)
 {
     static const char *const facts[] = {"m", "arch"};
     static const struct cbn_guard any_m[] = {{"m", CBN_RELATION_GE, 0, 1, 0}};
     static const struct cbn_candidate candidates[] = {
-        {.name = "plain", .source = "extern \"C\" __global__ void f(int x) {}", .source_name = "f.cu", .symbol = "f"}};
+        {.name = "plain",
+         .source = "extern \"C\" __global__ void f(int x) {}",
+         .source_name = "f.cu",
+         .symbol = "f",
+         .geometry = launch_one,
+         .argument_bytes = 4}};
     static const struct cbn_policy_rule rules[] = {{"default", "plain", any_m, 1, 0}};
     struct cbn_family family = {.size = sizeof(family),
                                 .argument_layout = 1,

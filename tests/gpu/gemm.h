@@ -22,7 +22,7 @@ struct problem_options {
     int64_t m, n, k;
     bool a_pow2, w_pow2;
     uint32_t gran;
-    int mantissa_bits; /* of x: 7 is exact in bf16 and fp16 */
+    int mantissa_bits; /* of x: 7 is exact in bf16 and fp16, whose smallest step is 2^-24 */
     uint64_t seed;
 };
 

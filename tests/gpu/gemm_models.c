@@ -241,7 +241,7 @@ void case_gemm_odd(struct suite *suite, struct tally *tally)
         call.m = options.m;
         options.a_pow2 = form_a_pow2(&call.form), options.w_pow2 = form_w_pow2(&call.form);
         options.gran = call.form.gran;
-        options.mantissa_bits = call.form.in == CBN_DTYPE_FP32 ? 23 : call.form.in == CBN_DTYPE_FP16 ? 10 : 7;
+        options.mantissa_bits = call.form.in == CBN_DTYPE_FP32 ? 23 : 7;
         if (problem_create(suite, tally, &options, &problem)) {
             (void)gemm_run(suite, tally, &problem, &call);
             problem_done(&problem);

@@ -157,6 +157,18 @@ static void run_empty(struct suite *suite, struct tally *tally, int64_t m, int64
     }
 }
 
+/* The default profile on both sides of every bucket, aligned and not, on every candidate. */
+static void run_tiles(struct suite *suite, struct tally *tally, const struct problem *problem)
+{
+    static const int64_t tile_ms[] = {1, 8, 9, 16, 17, 31, 32, 64, 65, 128, 129};
+    for (uint32_t i = 0; i < 11 * 4; i++) {
+        struct gemm_call call = gemm_call_plain(tile_ms[i / 4]);
+        call.runtime = i % 2 ? RUNTIME_GENERIC : RUNTIME_ALL;
+        call.lda_pad = i / 2 % 2;
+        (void)gemm_run(suite, tally, problem, &call);
+    }
+}
+
 void case_gemm_rows(struct suite *suite, struct tally *tally)
 {
     static const uint32_t ins[] = {CBN_DTYPE_BF16, CBN_DTYPE_FP32, CBN_DTYPE_FP16, CBN_DTYPE_E4M3};
@@ -168,6 +180,7 @@ void case_gemm_rows(struct suite *suite, struct tally *tally)
     if (!problem_create(suite, tally, &options, &problem)) {
         return;
     }
+    run_tiles(suite, tally, &problem);
     for (uint32_t i = 0; i < 16; i++) {
         run_bad_row(suite, tally, &problem, ins[i % 4], bad_ms[i / 4], i);
         run_valid(suite, tally, &problem, ins[i % 4], bad_ms[i / 4], i);

@@ -30,8 +30,8 @@ _Static_assert(SLOT_D + GEMM_SLOT_COUNT <= SCRATCH_COUNT, "slots");
 
 struct form form_default(void)
 {
-    return (struct form){.in = CBN_DTYPE_BF16, .out = CBN_DTYPE_BF16, .w_format = CBN_SCALE_FP32,
-                         .gran = CBN_GRAN_BLOCK};
+    return (struct form){
+        .in = CBN_DTYPE_BF16, .out = CBN_DTYPE_BF16, .w_format = CBN_SCALE_FP32, .gran = CBN_GRAN_BLOCK};
 }
 
 struct form form_at(uint32_t index)
@@ -184,8 +184,10 @@ static void place_weights(struct suite *suite, const struct problem *problem, co
         place_bytes(problem->w, problem->k, &args->w);
     }
     args->w_scale_gran = call->form.gran;
-    args->w_scale = (struct cbn_tensor){.dtype = packed ? CBN_DTYPE_INT32 : CBN_DTYPE_FP32, .rank = 2,
-                                        .extents = {rows, columns}, .strides = {columns + call->s_pad, 1}};
+    args->w_scale = (struct cbn_tensor){.dtype = packed ? CBN_DTYPE_INT32 : CBN_DTYPE_FP32,
+                                        .rank = 2,
+                                        .extents = {rows, columns},
+                                        .strides = {columns + call->s_pad, 1}};
     if (call->w_scale_columns) {
         args->w_scale.strides[0] = 1;
         args->w_scale.strides[1] = round_up(rows, 4) + call->s_pad;
@@ -233,8 +235,8 @@ void gemm_place(struct suite *suite, const struct problem *problem, const struct
     const struct form *form = &call->form;
     int64_t start, total;
     *ret_args = (struct cbn_fp8_gemm_args)CBN_FP8_GEMM_ARGS_INIT;
-    ret_args->flags = (form->no_pdl ? CBN_OP_NO_PDL : 0) | (form->propagate ? CBN_OP_PROPAGATE : 0) |
-                      (form->pow2 ? CBN_OP_POW2 : 0);
+    ret_args->flags =
+        (form->no_pdl ? CBN_OP_NO_PDL : 0) | (form->propagate ? CBN_OP_PROPAGATE : 0) | (form->pow2 ? CBN_OP_POW2 : 0);
     ret_args->max_sms = call->max_sms;
     place_activations(suite, problem, call, ret_args);
     place_weights(suite, problem, call, ret_args);
@@ -346,8 +348,9 @@ static double tolerance_of(const struct gemm_call *call)
     if (call->tolerance != 0) {
         return call->tolerance < 0 ? 0.0 : call->tolerance;
     }
-    return call->form.out == CBN_DTYPE_BF16 ? TOLERANCE_BF16
-           : call->form.out == CBN_DTYPE_FP16 ? TOLERANCE_FP16 : TOLERANCE_FP32;
+    return call->form.out == CBN_DTYPE_BF16   ? TOLERANCE_BF16
+           : call->form.out == CBN_DTYPE_FP16 ? TOLERANCE_FP16
+                                              : TOLERANCE_FP32;
 }
 
 static void describe(const struct problem *problem, const struct gemm_call *call, const char *kernel, char *text,

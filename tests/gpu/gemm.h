@@ -38,11 +38,11 @@ struct form {
     uint32_t layout;   /* of activation scales, E4M3 input only */
     uint32_t w_format; /* enum cbn_scale_format */
     uint32_t gran;
-    uint32_t bias;     /* enum cbn_bias_kind */
+    uint32_t bias; /* enum cbn_bias_kind */
     bool pow2, propagate, no_pdl;
 };
 
-#define FORM_COUNT 99u /* every input with every output, three times with other weights, bias and PDL */
+#define FORM_COUNT 99u          /* every input with every output, three times with other weights, bias and PDL */
 struct form form_default(void); /* bf16 in and out, fp32 128 x 128 scales, PDL: the default profile */
 struct form form_at(uint32_t index);
 bool form_is_packed(const struct form *form);

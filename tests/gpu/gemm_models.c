@@ -106,8 +106,8 @@ static void run_every_m(struct suite *suite, struct tally *tally, const struct p
 void case_gemm_models(struct suite *suite, struct tally *tally)
 {
     for (uint32_t s = 0; s < SHAPE_COUNT; s++) {
-        struct problem_options options = {MODEL_ROWS_MAX, shapes[s].n, shapes[s].k, false, false, CBN_GRAN_BLOCK, 7,
-                                          suite->seed + s};
+        struct problem_options options = {MODEL_ROWS_MAX, shapes[s].n,    shapes[s].k, false,
+                                          false,          CBN_GRAN_BLOCK, 7,           suite->seed + s};
         struct problem problem;
         if (!problem_create(suite, tally, &options, &problem)) {
             continue;
@@ -142,8 +142,14 @@ void case_gemm_forms(struct suite *suite, struct tally *tally)
 {
     for (uint32_t s = 0; s < SHAPE_COUNT; s++) {
         for (uint32_t set = 0; set < 8; set++) {
-            struct problem_options options = {MODEL_ROWS_MAX, shapes[s].n, shapes[s].k, set & 1, set >> 1 & 1,
-                                              set >> 2 & 1 ? CBN_GRAN_ROW : CBN_GRAN_BLOCK, 7, suite->seed + 1000 + s};
+            struct problem_options options = {MODEL_ROWS_MAX,
+                                              shapes[s].n,
+                                              shapes[s].k,
+                                              set & 1,
+                                              set >> 1 & 1,
+                                              set >> 2 & 1 ? CBN_GRAN_ROW : CBN_GRAN_BLOCK,
+                                              7,
+                                              suite->seed + 1000 + s};
             struct problem problem;
             bool ready = false;
             for (uint32_t i = s % FORM_TURNS; i < FORM_COUNT; i += FORM_TURNS) {

@@ -78,8 +78,8 @@ void case_gemm_codes(struct suite *suite, struct tally *tally)
 
 /* ---- rows that hold garbage, rows beyond m_valid ---- */
 
-static void run_bad_row(struct suite *suite, struct tally *tally, const struct problem *problem, uint32_t in,
-                        int64_t m, uint32_t turn)
+static void run_bad_row(struct suite *suite, struct tally *tally, const struct problem *problem, uint32_t in, int64_t m,
+                        uint32_t turn)
 {
     struct gemm_call call = gemm_call_plain(m);
     call.form.in = in;

@@ -156,7 +156,8 @@ void gpu_launch(enum gpu_kernel kernel, int64_t blocks_x, int64_t blocks_y, void
     if (blocks_x < 1 || blocks_y < 1) {
         return;
     }
-    GPU(cuLaunchKernel(kernels[kernel], (unsigned)blocks_x, (unsigned)blocks_y, 1, 256, 1, 1, 0, NULL, arguments, NULL));
+    GPU(cuLaunchKernel(kernels[kernel], (unsigned)blocks_x, (unsigned)blocks_y, 1, 256, 1, 1, 0, NULL, arguments,
+                       NULL));
 }
 
 void gpu_launch_over(enum gpu_kernel kernel, int64_t elements, void **arguments)

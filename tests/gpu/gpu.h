@@ -72,7 +72,7 @@ enum gpu_kernel {
 #define X(name) GPU_KERNEL_##name,
     GPU_KERNEL_MAP(X)
 #undef X
-    GPU_KERNEL_COUNT
+        GPU_KERNEL_COUNT
 };
 
 struct gpu_facts {
@@ -80,8 +80,8 @@ struct gpu_facts {
     char why[256]; /* there is no device: why */
     uint32_t arch; /* CBN_ARCH */
     int sms;
-    int driver_version;  /* 13000 */
-    int nvrtc_version;   /* 13000: major * 1000 + minor * 10, as the driver counts */
+    int driver_version; /* 13000 */
+    int nvrtc_version;  /* 13000: major * 1000 + minor * 10, as the driver counts */
 };
 
 /* False, with ret_facts->why, when there is no driver or no device. Makes device 0's primary context current. */

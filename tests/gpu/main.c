@@ -82,12 +82,11 @@ static double now_s(void)
 static int read_options(int argc, char **argv, struct options *ret_options)
 {
     static const struct option table[] = {
-        {"out", required_argument, NULL, 'o'},   {"filter", required_argument, NULL, 'f'},
-        {"cache", required_argument, NULL, 'c'}, {"seed", required_argument, NULL, 's'},
+        {"out", required_argument, NULL, 'o'},     {"filter", required_argument, NULL, 'f'},
+        {"cache", required_argument, NULL, 'c'},   {"seed", required_argument, NULL, 's'},
         {"threads", required_argument, NULL, 't'}, {"sample", no_argument, NULL, 'S'},
-        {"list", no_argument, NULL, 'l'},        {"help", no_argument, NULL, 'h'},
-        {"warm", no_argument, NULL, 'w'},
-        {NULL, 0, NULL, 0},
+        {"list", no_argument, NULL, 'l'},          {"help", no_argument, NULL, 'h'},
+        {"warm", no_argument, NULL, 'w'},          {NULL, 0, NULL, 0},
     };
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     *ret_options = (struct options){.seed = SEED_DEFAULT, .threads = cores > 0 ? (int)cores : 1};
@@ -220,7 +219,8 @@ static void print_tally(const struct tally *tally)
     (void)fflush(stdout);
 }
 
-static uint64_t run_cases(struct suite *suite, const struct options *options, struct tally *tallies, uint32_t *ret_count)
+static uint64_t run_cases(struct suite *suite, const struct options *options, struct tally *tallies,
+                          uint32_t *ret_count)
 {
     uint64_t faults = 0;
     for (size_t i = 0; i < CASE_COUNT; i++) {

@@ -88,7 +88,8 @@ __device__ int group_exponent(i64 g)
 
 KERNEL fill_codes(u8 *codes, i64 count, u64 seed)
 {
-    GRID_LOOP (i, count) {
+    GRID_LOOP(i, count)
+    {
         u32 code = (u32)(draw(seed, (u64)i) >> 33) & 0xFF;
         codes[i] = (u8)((code & 0x7F) == 0x7F ? code ^ 1 : code);
     }
@@ -96,7 +97,8 @@ KERNEL fill_codes(u8 *codes, i64 count, u64 seed)
 
 KERNEL fill_activations(float *x, i64 rows, i64 k, u64 seed, int bits)
 {
-    GRID_LOOP (i, rows * k) {
+    GRID_LOOP(i, rows * k)
+    {
         i64 row = i / k, g = (i % k) / 128;
         float z = round_bits((unit(draw(seed, (u64)i)) - 0.5f) * 8.0f, bits);
         if (fabsf(z) < 0.03125f)
@@ -108,14 +110,15 @@ KERNEL fill_activations(float *x, i64 rows, i64 k, u64 seed, int bits)
 /* Of about the size of a result, exact in bf16 and fp16. */
 KERNEL fill_bias(float *bias, i64 count, u64 seed)
 {
-    GRID_LOOP (i, count)
-        bias[i] = round_bits((unit(draw(seed, (u64)i)) - 0.5f) * 4.0f, 7);
+    GRID_LOOP(i, count)
+    bias[i] = round_bits((unit(draw(seed, (u64)i)) - 0.5f) * 4.0f, 7);
 }
 
 /* The inverse of the activations' group magnitudes, so that every group weighs the same in a product. */
 KERNEL fill_weight_scales(float *scales, i64 rows, i64 groups, u64 seed, int pow2, int base_exponent)
 {
-    GRID_LOOP (i, rows * groups) {
+    GRID_LOOP(i, rows * groups)
+    {
         i64 row = i / groups, g = i % groups;
         int e = base_exponent - group_exponent(g) + 3 * (int)((row + g) % 3) - 3;
         float mantissa = pow2 ? 1.0f : 1.0f + unit(draw(seed, (u64)i)) * 0.99f;
@@ -126,7 +129,8 @@ KERNEL fill_weight_scales(float *scales, i64 rows, i64 groups, u64 seed, int pow
 /* fp32 rows to dtype at row stride ld. */
 KERNEL place_values(const float *source, i64 source_ld, void *target, i64 ld, i64 rows, i64 columns, int dtype)
 {
-    GRID_LOOP (i, rows * columns) {
+    GRID_LOOP(i, rows * columns)
+    {
         i64 row = i / columns, column = i % columns;
         float x = source[row * source_ld + column];
         i64 at = row * ld + column;
@@ -139,15 +143,18 @@ KERNEL place_values(const float *source, i64 source_ld, void *target, i64 ld, i6
 
 KERNEL place_bytes(const u8 *source, i64 source_ld, u8 *target, i64 ld, i64 rows, i64 bytes)
 {
-    GRID_LOOP (i, rows * bytes)
-        target[(i / bytes) * ld + i % bytes] = source[(i / bytes) * source_ld + i % bytes];
+    GRID_LOOP(i, rows * bytes)
+    target[(i / bytes) * ld + i % bytes] = source[(i / bytes) * source_ld + i % bytes];
 }
 
-/* Contiguous fp32 [rows,groups] to strides (row, column); packed: exponent bytes, those past the last group are 0xFF. */
-KERNEL place_scales(const float *source, void *target, i64 rows, i64 groups, i64 row_stride, i64 column_stride, int packed)
+/* Contiguous fp32 [rows,groups] to strides (row, column); packed: exponent bytes, those past the last group are 0xFF.
+ */
+KERNEL place_scales(const float *source, void *target, i64 rows, i64 groups, i64 row_stride, i64 column_stride,
+                    int packed)
 {
     i64 columns = packed ? (groups + 3) / 4 : groups;
-    GRID_LOOP (i, rows * columns) {
+    GRID_LOOP(i, rows * columns)
+    {
         i64 row = i / columns, column = i % columns;
         i64 at = row * row_stride + column * column_stride;
         if (!packed) {
@@ -218,7 +225,8 @@ KERNEL oracle_product(const u8 *a, const float *sa, const u8 *w, const float *sw
 /* fp64 product of fp32 operands, one thread an element: the unquantised layer of the end-to-end error. */
 KERNEL oracle_plain(const float *x, const float *w, i64 m, i64 n, i64 k, double *ref, double *absref)
 {
-    GRID_LOOP (i, m * n) {
+    GRID_LOOP(i, m * n)
+    {
         const float *row = x + (i / n) * k, *column = w + (i % n) * k;
         double sum = 0.0, magnitude = 0.0;
         for (i64 kk = 0; kk < k; kk++) {
@@ -269,10 +277,12 @@ KERNEL row_error(const void *out, i64 ldd, int dtype, const double *ref, const d
 }
 
 /* Bytes of the buffer that are not `pattern`, outside rows x row_bytes at `start` with stride ld_bytes. */
-KERNEL count_touched(const u8 *buffer, i64 total, i64 start, i64 ld_bytes, i64 rows, i64 row_bytes, int pattern, u64 *count)
+KERNEL count_touched(const u8 *buffer, i64 total, i64 start, i64 ld_bytes, i64 rows, i64 row_bytes, int pattern,
+                     u64 *count)
 {
     u64 found = 0;
-    GRID_LOOP (i, total) {
+    GRID_LOOP(i, total)
+    {
         i64 offset = i - start;
         bool inside = rows > 0 && offset >= 0 && offset / ld_bytes < rows && offset % ld_bytes < row_bytes;
         found += !inside && buffer[i] != (u8)pattern;
@@ -285,7 +295,8 @@ KERNEL count_touched(const u8 *buffer, i64 total, i64 start, i64 ld_bytes, i64 r
 KERNEL count_unequal(const u8 *a, i64 a_ld, const u8 *b, i64 b_ld, i64 rows, i64 row_bytes, int skip_row, u64 *count)
 {
     u64 found = 0;
-    GRID_LOOP (i, rows * row_bytes) {
+    GRID_LOOP(i, rows * row_bytes)
+    {
         i64 row = i / row_bytes, column = i % row_bytes;
         found += row != skip_row && a[row * a_ld + column] != b[row * b_ld + column];
     }

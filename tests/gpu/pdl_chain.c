@@ -47,8 +47,8 @@ static void chain_create(struct suite *suite, const struct problem *problem, int
         gemm->a_scale = chain.quantize[i].scales;
         gemm->w = (struct cbn_tensor){problem->w, CBN_DTYPE_E4M3, 2, {CHAIN_N, k}, {k, 1}};
         gemm->w_scale = (struct cbn_tensor){problem->sw, CBN_DTYPE_FP32, 2, {CHAIN_N / 128, groups}, {groups, 1}};
-        gemm->d = (struct cbn_tensor){chain.d + (CUdeviceptr)(i * chain.d_bytes), CBN_DTYPE_BF16, 2, {m, CHAIN_N},
-                                      {CHAIN_N, 1}};
+        gemm->d = (struct cbn_tensor){
+            chain.d + (CUdeviceptr)(i * chain.d_bytes), CBN_DTYPE_BF16, 2, {m, CHAIN_N}, {CHAIN_N, 1}};
     }
     *ret_chain = chain;
 }

@@ -149,8 +149,8 @@ static void refer_range(void *user, int64_t begin, int64_t end)
         for (int j = 0; j < count; j++) {
             values[j] = element(rows, row * rows->k + first + j);
         }
-        struct cbn__group_scale scale = cbn__fp8_quantize_group(values, count, ref->pow2, ref->propagate,
-                                                                ref->codes + row * rows->k + first);
+        struct cbn__group_scale scale =
+            cbn__fp8_quantize_group(values, count, ref->pow2, ref->propagate, ref->codes + row * rows->k + first);
         ref->scales[i] = scale.scale;
         ref->exponents[i] = scale.exponent;
     }
@@ -178,8 +178,8 @@ void quant_ref_done(struct quant_ref *ref)
 struct quant_case quant_case_plain(const struct rows *rows, int64_t g, uint32_t layout)
 {
     int64_t per_t = g > 0 ? g : 1;
-    return (struct quant_case){.t = rows->count / per_t, .g = g, .layout = layout, .x_t = rows->k * per_t,
-                               .x_g = rows->k, .c_t = rows->k};
+    return (struct quant_case){
+        .t = rows->count / per_t, .g = g, .layout = layout, .x_t = rows->k * per_t, .x_g = rows->k, .c_t = rows->k};
 }
 
 static bool is_packed(uint32_t layout)
@@ -245,7 +245,8 @@ static struct cbn_tensor rows_tensor(const struct rows *rows, const struct quant
     return tensor;
 }
 
-static CUdeviceptr upload_rows(struct suite *suite, const struct rows *rows, const struct quant_case *call, int64_t span)
+static CUdeviceptr upload_rows(struct suite *suite, const struct rows *rows, const struct quant_case *call,
+                               int64_t span)
 {
     int64_t bytes = dtype_bytes(rows->dtype), per_t = call->g ? call->g : 1, row_bytes = rows->k * bytes;
     struct window window = window_of(suite, call->x_offset * bytes, span * bytes);
@@ -342,8 +343,8 @@ static void compare(struct suite *suite, struct tally *tally, const struct rows 
     gpu_read(got, suite->scratch[SLOT_CODES].address, codes_at.total);
     gpu_read(got + codes_at.total, suite->scratch[SLOT_SCALES].address, scales_at.total);
     (void)snprintf(what, sizeof(what), "codes of T=%lld G=%lld K=%lld in=%s layout=%u pow2=%d propagate=%d",
-                   (long long)call->t, (long long)call->g, (long long)rows->k, cbn_dtype_name(rows->dtype), call->layout,
-                   ref->pow2, ref->propagate);
+                   (long long)call->t, (long long)call->g, (long long)rows->k, cbn_dtype_name(rows->dtype),
+                   call->layout, ref->pow2, ref->propagate);
     tally_equal(tally, count_unequal(got, want, codes_at.total), what);
     memcpy(what, "scale", 5);
     tally_equal(tally, count_unequal(got + codes_at.total, want + codes_at.total, scales_at.total), what);

@@ -31,15 +31,15 @@ void quant_ref_done(struct quant_ref *ref);
 
 /* One call. Rows are t x max(g, 1). */
 struct quant_case {
-    int64_t t, g;      /* g = 0: flat */
-    uint32_t layout;   /* enum cbn_scale_layout */
+    int64_t t, g;    /* g = 0: flat */
+    uint32_t layout; /* enum cbn_scale_layout */
     bool no_pdl;
-    int64_t x_t, x_g;  /* strides of x in elements */
-    int64_t x_offset;  /* elements after an aligned address */
-    int64_t c_t;       /* flat: row stride of the codes */
+    int64_t x_t, x_g; /* strides of x in elements */
+    int64_t x_offset; /* elements after an aligned address */
+    int64_t c_t;      /* flat: row stride of the codes */
     int64_t c_offset;
-    int64_t s_pad;     /* flat: added to the long stride of the scales, times 4 in the padded layouts */
-    int64_t m_valid;   /* < 0 in has_m_valid is passed as it is */
+    int64_t s_pad;   /* flat: added to the long stride of the scales, times 4 in the padded layouts */
+    int64_t m_valid; /* < 0 in has_m_valid is passed as it is */
     bool has_m_valid;
     uint32_t max_sms;
 };

@@ -71,14 +71,14 @@ bool receipt_write(const struct suite *suite, const char *path, const struct tal
     (void)gmtime_r(&now, &utc);
     (void)strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
     cbn_arch_format(suite->device.arch, arch, sizeof(arch));
-    json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:I}", "schema", "cubinet.gpu-receipt/1", "date", date,
-                             "device", suite->device.name, "arch", arch, "sms", suite->device.sms, "driver",
+    json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:I}", "schema", "cubinet.gpu-receipt/1", "date",
+                             date, "device", suite->device.name, "arch", arch, "sms", suite->device.sms, "driver",
                              version_text(suite->device.driver_version), "nvrtc",
                              version_text(suite->device.nvrtc_version), "seed", (json_int_t)suite->seed);
     (void)json_object_set_new(root, "digests", digests());
     (void)json_object_set_new(root, "cases", cases(tallies, count));
-    (void)json_object_set_new(root, "end_to_end",
-                              json_pack("{s:s, s:f}", "what", suite->end_to_end_text, "error", suite->end_to_end_error));
+    (void)json_object_set_new(
+        root, "end_to_end", json_pack("{s:s, s:f}", "what", suite->end_to_end_text, "error", suite->end_to_end_error));
     (void)json_object_set_new(root, "specialisations", specialisations(suite->cover));
     int failed = root ? json_dump_file(root, path, JSON_INDENT(2) | JSON_REAL_PRECISION(4)) : -1;
     json_decref(root);

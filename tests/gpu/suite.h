@@ -12,8 +12,8 @@
 
 #include "gpu.h"
 
-#define POISON 0xA5        /* what outputs hold before a call */
-#define POISON_INPUT 0xFF  /* what surrounds inputs: NaN in every dtype, 2^128 as UE8M0 */
+#define POISON 0xA5       /* what outputs hold before a call */
+#define POISON_INPUT 0xFF /* what surrounds inputs: NaN in every dtype, 2^128 as UE8M0 */
 #define MODEL_ROWS_MAX 257
 
 /* Worst-row error: DESIGN.md section 9. */
@@ -52,11 +52,11 @@ struct suite {
     struct cover *cover;
     const char *cache_dir;
     uint64_t seed;
-    bool sample;        /* few, small calls in tight buffers: for compute-sanitizer */
-    int64_t guard;      /* bytes before and after every buffer; 0 in a sample, where the sanitizer guards */
+    bool sample;   /* few, small calls in tight buffers: for compute-sanitizer */
+    int64_t guard; /* bytes before and after every buffer; 0 in a sample, where the sanitizer guards */
     int threads;
     struct scratch scratch[SCRATCH_COUNT];
-    CUdeviceptr counter; /* one uint64 for the counting kernels */
+    CUdeviceptr counter;     /* one uint64 for the counting kernels */
     double end_to_end_error; /* < 0: not measured */
     char end_to_end_text[160];
 };

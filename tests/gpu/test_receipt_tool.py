@@ -55,8 +55,9 @@ class ReceiptTool(unittest.TestCase):
         self.assertEqual(self.check(), 0)
 
     def test_code_is_not(self):
-        for old, new in (("A 1", "A 2"), ("http://x", "http://y"), ("/* no", "/*  no"), ("'a'", "'b'"), ("d[0]", "d[1]"),
-                         ("#define A 1", "#define A 1 +")):
+        edits = (("A 1", "A 2"), ("http://x", "http://y"), ("/* no", "/*  no"), ("'a'", "'b'"), ("d[0]", "d[1]"),
+                 ("#define A 1", "#define A 1 +"))
+        for old, new in edits:
             self.write("templates/fp8_x.cuh", TEMPLATE.replace(old, new))
             ran = self.run_tool("--check")
             self.assertEqual(ran.returncode, 1, (old, new))

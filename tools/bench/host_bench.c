@@ -26,7 +26,8 @@ extern char **environ;
 static const char help[] =
     "host_bench [--cuda FILE] [--cache DIR] [--runs N] [--calls N]\n"
     "\n"
-    "Measures, each as a median: process start to the first launchable kernel with a disk-warm cache; a loaded one-shot\n"
+    "Measures, each as a median: process start to the first launchable kernel with a disk-warm cache; a loaded "
+    "one-shot\n"
     "call and a plan's run up to the driver's launch; opening a cache, and opening it with one verified read.\n"
     "\n"
     "  --cuda FILE  libcuda.so.1 to use, such as build/tests/fake/libcuda.so.1 (default: the loader's)\n"
@@ -162,8 +163,14 @@ static uint64_t spawn_child(const struct options *options)
     (void)posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], 1);
     (void)posix_spawn_file_actions_addclose(&actions, pipe_fds[0]);
     (void)snprintf(begun, sizeof(begun), "%llu", (unsigned long long)now_ns());
-    char *arguments[] = {"host_bench", "--child", begun, "--cache", (char *)(uintptr_t)options->cache,
-                         options->cuda ? "--cuda" : NULL, (char *)(uintptr_t)options->cuda, NULL};
+    char *arguments[] = {"host_bench",
+                         "--child",
+                         begun,
+                         "--cache",
+                         (char *)(uintptr_t)options->cache,
+                         options->cuda ? "--cuda" : NULL,
+                         (char *)(uintptr_t)options->cuda,
+                         NULL};
     if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, arguments, environ) != 0) {
         fail("spawn", NULL);
     }
@@ -214,7 +221,8 @@ static struct cbn_fp8_gemm_args shape_args(const struct driver *driver)
     args.w = (struct cbn_tensor){0, CBN_DTYPE_E4M3, 2, {SHAPE_N, SHAPE_K}, {SHAPE_K, 1}};
     args.w_scale = (struct cbn_tensor){0, CBN_DTYPE_FP32, 2, {blocks_n, blocks_k}, {blocks_k, 1}};
     args.d = (struct cbn_tensor){0, CBN_DTYPE_BF16, 2, {SHAPE_M, SHAPE_N}, {SHAPE_N, 1}};
-    if (driver->alloc(&args.a.data, (size_t)SHAPE_M * SHAPE_K * 2) || driver->alloc(&args.w.data, (size_t)SHAPE_N * SHAPE_K) ||
+    if (driver->alloc(&args.a.data, (size_t)SHAPE_M * SHAPE_K * 2) ||
+        driver->alloc(&args.w.data, (size_t)SHAPE_N * SHAPE_K) ||
         driver->alloc(&args.w_scale.data, (size_t)(blocks_n * blocks_k * 4)) ||
         driver->alloc(&args.d.data, (size_t)SHAPE_M * SHAPE_N * 2)) {
         fail("memory", NULL);
@@ -280,8 +288,9 @@ static void measure(const struct options *options)
     if (cbn_fp8_gemm(runtime, &args, NULL, &err) != CBN_STATUS_OK) { /* compiles: the one entry of an empty cache */
         fail("first call", &err);
     }
-    printf("{\n  \"schema\": \"cubinet.host-bench/1\",\n  \"fake_driver\": %s,\n  \"shape\": \"bf16 M=%d N=%d K=%d\",\n",
-           driver.set_quick ? "true" : "false", SHAPE_M, SHAPE_N, SHAPE_K);
+    printf(
+        "{\n  \"schema\": \"cubinet.host-bench/1\",\n  \"fake_driver\": %s,\n  \"shape\": \"bf16 M=%d N=%d K=%d\",\n",
+        driver.set_quick ? "true" : "false", SHAPE_M, SHAPE_N, SHAPE_K);
     printf("  \"first_call_ms\": %.1f,\n", (double)(now_ns() - begun) / 1e6);
     if (driver.set_quick) {
         driver.set_quick(true);
@@ -311,9 +320,12 @@ static int remove_path(const char *path, const struct stat *status, int kind, st
 int main(int argc, char **argv)
 {
     static const struct option table[] = {
-        {"cuda", required_argument, NULL, 'd'}, {"cache", required_argument, NULL, 'c'},
-        {"runs", required_argument, NULL, 'r'}, {"calls", required_argument, NULL, 'n'},
-        {"child", required_argument, NULL, 'C'}, {"help", no_argument, NULL, 'h'},
+        {"cuda", required_argument, NULL, 'd'},
+        {"cache", required_argument, NULL, 'c'},
+        {"runs", required_argument, NULL, 'r'},
+        {"calls", required_argument, NULL, 'n'},
+        {"child", required_argument, NULL, 'C'},
+        {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     char folder[] = "/tmp/cubinet-bench-XXXXXX";

@@ -238,6 +238,14 @@ CBN_INLINE float div_rn(float a, float b)
     return quotient;
 }
 
+/* Within 2 ulp for b up to 2^126; above that 0 (PTX ISA, div: full-range approximations). */
+CBN_INLINE float div_approx(float a, float b)
+{
+    float quotient;
+    asm("div.approx.ftz.f32 %0, %1, %2;" : "=f"(quotient) : "f"(a), "f"(b));
+    return quotient;
+}
+
 CBN_INLINE float clamp_448(float value)
 {
     float clamped;
@@ -288,13 +296,16 @@ struct group_scale {
     u32 exponent;     /* as stored in UE8M0; POWER only */
 };
 
-/* a = max(1e-10, absmax), s = RN(a * RN(1/448)), r = RN(448/a); POWER: s rounded up to 2^e, r = 2^-e exactly. */
-template <bool POWER> CBN_INLINE group_scale group_scale_of(u32 absmax_bits)
+/*
+ * a = max(1e-10, absmax), s = RN(a * RN(1/448)), r = RN(448/a); POWER: s rounded up to 2^e, r = 2^-e exactly.
+ * APPROXIMATE: r = div.approx.ftz(448, a), so 0, and with it every code, where a is above 2^126.
+ */
+template <bool POWER, bool APPROXIMATE> CBN_INLINE group_scale group_scale_of(u32 absmax_bits)
 {
     float a = bits_float(absmax_bits > 0x2EDBE6FFu ? absmax_bits : 0x2EDBE6FFu);
     float scale = mul_rn(a, bits_float(0x3B124925u));
     if (!POWER)
-        return {scale, div_rn(448.0f, a), 0};
+        return {scale, APPROXIMATE ? div_approx(448.0f, a) : div_rn(448.0f, a), 0};
     u32 bits = float_bits(scale);
     u32 exponent = (bits >> 23) + ((bits & 0x7FFFFFu) != 0);
     return {bits_float(exponent << 23), bits_float((254u - exponent) << 23), exponent};
@@ -334,10 +345,10 @@ template <bool SPREAD_NAN> CBN_INLINE float scaled_element(float x, float multip
 }
 
 /* One lane's part of a group: its sixteen codes. Every lane of the warp must take part. */
-template <int DTYPE, bool POWER, bool SPREAD_NAN>
+template <int DTYPE, bool POWER, bool SPREAD_NAN, bool APPROXIMATE = false>
 CBN_INLINE group_scale quantize_lane(const raw16<DTYPE> &raw, u32 codes[4])
 {
-    group_scale scale = group_scale_of<POWER>(group_max(raw_absmax(raw)));
+    group_scale scale = group_scale_of<POWER, APPROXIMATE>(group_max(raw_absmax(raw)));
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         float v[4];

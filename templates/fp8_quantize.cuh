@@ -2,13 +2,14 @@
  * fp8_quantize: [T,G,K] to e4m3 codes and a scale per 128 of K.
  *
  * One warp owns four consecutive groups of one row, which share a packed word: eight lanes a group, sixteen elements a
- * lane. Macros: IN, SCALE, POW2, PROPAGATE, PDL, VEC.
+ * lane. Macros: IN, SCALE, POW2, PROPAGATE, APPROX, PDL, VEC.
  */
 #include "fp8_common.cuh"
 
 constexpr int WORD_GROUPS = 4;
 constexpr bool PACKED = SCALE == SCALE_UE8M0;
 constexpr int IN_BYTES = dtype_bytes(IN);
+static_assert(!APPROX || !(POW2 || PACKED), "a power of two has an exact reciprocal");
 
 struct unit {
     i64 t, g, word;
@@ -62,7 +63,7 @@ CBN_INLINE void quantize_unit(const quantize_args &p, const unit &u, i64 groups)
     raw16<IN> raw;
     load_raw(raw, p.x + (u.t * p.x_t + u.g * p.x_g + first) * IN_BYTES, count);
     u32 codes[4];
-    group_scale scale = quantize_lane<IN, POW2 || PACKED, PROPAGATE != 0>(raw, codes);
+    group_scale scale = quantize_lane<IN, POW2 || PACKED, PROPAGATE != 0, APPROX != 0>(raw, codes);
     store_codes(p.codes + u.t * p.c_t + u.g * p.c_g + first, codes, count);
     store_scales(p, u, scale, group, group < groups);
 }

@@ -24,6 +24,12 @@ extern "C" {
 #define CBN_OP_POW2 4u           /* fp32 activation scales rounded up to a power of two (UE8M0 rule) */
 #define CBN_OP_STRICT_ROUTE 8u   /* a fallback candidate is UNSUPPORTED */
 #define CBN_OP_WEIGHTS_STATIC 16u /* plans only: no kernel in flight writes the weights or their scales */
+/*
+ * fp8_quantize with plain fp32 scales only: r = div.approx.ftz.f32(448, a), as GPU kernels built with fast math have
+ * it, to compare with them bit for bit. Hazard: where a is above 2^126 (8.5e37) that quotient is 0, so every finite
+ * element of the group gets a zero code beside a finite scale. INVALID with CBN_OP_POW2 or packed scales.
+ */
+#define CBN_OP_APPROX_DIVISION 32u
 
 /*
  * fp8_quantize: x to e4m3 codes and one scale per 128 consecutive elements of the last dimension.
@@ -155,6 +161,33 @@ CBN_EXPORT int32_t cbn_fp8_gemm_plan_workspace_bytes(const struct cbn_plan *plan
  * dependency is resolved. thread: any; blocks: never; capture: ok
  */
 CBN_EXPORT void cbn_plan_weights_changed(struct cbn_plan *plan, uint32_t settled);
+
+/* A call of a family of the caller's own. */
+struct cbn_launch_args {
+    uint32_t size;
+    uint32_t flags;               /* CBN_OP_NO_PDL, CBN_OP_STRICT_ROUTE */
+    const char *op;               /* the family's name */
+    const struct cbn_fact *facts; /* all the family's, in any order, but the common four, which Cubinet writes */
+    const void *arguments;        /* the one struct that the kernel takes by value; copied by the launch */
+    uint32_t fact_count;
+    uint32_t argument_bytes;      /* must be the chosen candidate's */
+    uint32_t max_sms;             /* 0: all. The common fact of that name; obeyed by the family's geometry */
+    uint32_t miss_policy;         /* enum cbn_miss_policy */
+    uint64_t workspace;           /* what arguments holds of it: checked where the geometry asks for some; 256-byte */
+    uint64_t workspace_bytes;     /* aligned, at least what cbn_explain tells */
+};
+
+#define CBN_LAUNCH_ARGS_INIT {.size = sizeof(struct cbn_launch_args)}
+
+/*
+ * Decides, obtains the kernel and launches it, as the built-in operations do. A fact that is unknown, missing, given
+ * twice or one of the common four is INVALID and named. A noop of the family is success: arguments are not looked at.
+ * Programmatic stream serialisation is used where the candidate has CBN_CANDIDATE_PDL and its parameter PDL is 1.
+ * UNSUPPORTED: also an op that is not registered. A built-in op is INVALID: it has a call of its own.
+ * thread: any; blocks: never once the kernel is loaded, else disk or compile; capture: ok once loaded
+ */
+CBN_EXPORT int32_t cbn_launch(struct cbn_runtime *runtime, const struct cbn_launch_args *args, void *stream,
+                              struct cbn_error *err);
 
 /* No run may be in progress; graphs captured from it stay valid while the runtime lives. NULL is accepted. */
 CBN_EXPORT void cbn_plan_destroy(struct cbn_plan *plan);

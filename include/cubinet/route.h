@@ -20,7 +20,11 @@ CBN_EXPORT int32_t cbn_arch_parse(const char *name, uint32_t *ret_arch, struct c
 /* Writes "sm_90a" and a NUL; name_bytes >= 16. */
 CBN_EXPORT void cbn_arch_format(uint32_t arch, char *ret_name, size_t name_bytes);
 
-/* A question about one call, or about every call with m in [0, m]. Fields an op does not know must be 0. */
+/*
+ * A question about one call, or about every call with m in [0, m]. Fields an op does not know must be 0.
+ * A family of the caller's own: m is its sweep fact, facts are all its others but the common four (arch, sms, max_sms
+ * and pdl come from arch and profile); n, k, groups, lda are 0, and the profile's dtypes and formats are not looked at.
+ */
 struct cbn_query {
     uint32_t size;
     uint32_t arch;
@@ -30,9 +34,12 @@ struct cbn_query {
     int64_t groups;             /* fp8_quantize: G, 0 = flat. fp8_einsum: G. fp8_grouped_gemm: experts */
     int64_t lda;                /* row stride of A or x in elements; 0: k */
     struct cbn_profile profile;
+    const struct cbn_fact *facts; /* of a family of the caller's own; borrowed during the call */
+    uint32_t fact_count;
+    uint32_t reserved;
 };
 
-#define CBN_QUERY_INIT {sizeof(struct cbn_query), 0, NULL, 0, 0, 0, 0, 0, CBN_PROFILE_INIT}
+#define CBN_QUERY_INIT {sizeof(struct cbn_query), 0, NULL, 0, 0, 0, 0, 0, CBN_PROFILE_INIT, NULL, 0, 0}
 
 enum cbn_verdict { CBN_VERDICT_REFUSED = 0, CBN_VERDICT_CHOSEN = 1, CBN_VERDICT_NOT_REACHED = 2 };
 
@@ -87,7 +94,8 @@ typedef int (*cbn_spec_fn)(void *user, const struct cbn_spec *spec);
 
 /*
  * Every specialisation that query can reach for m in [0, query->m], each once per call. With query->n == query->k == 0
- * every specialisation that any shape can reach under the profile. A candidate without a template is told with an
+ * every specialisation that any shape can reach under the profile (built-in families; a caller's own is asked by its
+ * facts). A candidate without a template is told with an
  * empty key. thread: any; blocks: never; capture: ok
  */
 CBN_EXPORT int32_t cbn_enumerate(struct cbn_runtime *runtime, const struct cbn_query *query, cbn_spec_fn spec,

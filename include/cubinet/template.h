@@ -4,7 +4,7 @@
  *
  * A decision is a pure function of a vector of facts (64-bit integers, named by the family) and a policy. Facts that
  * every family has are written by Cubinet: "arch" (CBN_ARCH), "sms", "max_sms", "pdl" (0 where the architecture has
- * none). The others come from the call.
+ * none). The others come from the call: struct cbn_fact in cbn_query and cbn_launch_args.
  */
 #ifndef CUBINET_TEMPLATE_H
 #define CUBINET_TEMPLATE_H
@@ -33,6 +33,12 @@ enum cbn_relation {
 #define CBN_X(number, name, sign) CBN_RELATION_##name = number,
     CBN_RELATION_MAP(CBN_X)
 #undef CBN_X
+};
+
+/* A fact by name, for a call or a query of a family of the caller's own. */
+struct cbn_fact {
+    const char *name;
+    int64_t value;
 };
 
 /* fact relation value; IN_RANGE is [value, value_end), MULTIPLE_OF is fact % value == 0. */
@@ -119,7 +125,7 @@ struct cbn_family {
     uint32_t fact_count;
     uint32_t noop_count;
     const struct cbn_guard *noops; /* any that holds: success, nothing launched */
-    const char *sweep_fact;        /* "m": may only meet LT, GE, IN_RANGE, EQ and buckets */
+    const char *sweep_fact;        /* "m": may only meet LT, GE, IN_RANGE, EQ and buckets; none of the common four */
     const struct cbn_candidate *candidates;
     uint32_t candidate_count;
     uint32_t rule_count;
@@ -133,7 +139,7 @@ struct cbn_family {
 
 /*
  * Adds a family; everything is copied. Refused (INVALID, naming the field): a name in use, a guard or bucket on an
- * unknown fact, MULTIPLE_OF or NE on the sweep fact, buckets out of order, a rule for no candidate, PDL without the
+ * unknown fact, a common fact to sweep, MULTIPLE_OF or NE on the sweep fact, buckets out of order, a rule for no candidate, PDL without the
  * parameter. Must come before the family's first use. thread: owner; blocks: never; capture: ok
  */
 CBN_EXPORT int32_t cbn_family_register(struct cbn_runtime *runtime, const struct cbn_family *family,

@@ -87,7 +87,7 @@ struct cbn_profile {
     uint32_t sms;          /* SMs of the device; 0: the architecture's usual count */
     uint32_t max_sms;      /* SMs that the call may use; 0: all */
     uint32_t strict_route; /* 1: a fallback candidate is refused (UNSUPPORTED) in place of chosen */
-    uint32_t reserved;
+    uint32_t approx;       /* fp8_quantize, plain fp32 scales only. 1: CBN_OP_APPROX_DIVISION */
     const char *policy;  /* "default" or "reference"; NULL: default */
     const char *disable; /* comma list of candidates that are switched off */
     const char *enable;  /* comma list of candidates, off by default, that are switched on */

@@ -8,6 +8,7 @@
 
 #include "api/spec_set.h"
 #include "base/args.h"
+#include "dispatch/own.h"
 
 int32_t cbn__question_resolve(struct cbn_runtime *runtime, const struct cbn_query *query,
                               struct cbn__question *ret_question, struct cbn_error *err)
@@ -15,10 +16,13 @@ int32_t cbn__question_resolve(struct cbn_runtime *runtime, const struct cbn_quer
     if (!query->op)
         return cbn__error_own(err, CBN_STATUS_INVALID, "query.op is NULL; give \"fp8_gemm\" or \"fp8_quantize\"");
     struct cbn__question question = {0};
-    question.family = cbn__runtime_family(runtime, query->op, NULL);
+    uint32_t index = 0;
+    question.family = cbn__runtime_family(runtime, query->op, &index);
     if (!question.family)
         return cbn__error_own(err, CBN_STATUS_UNSUPPORTED, "%.64s has no kernel in this release", query->op);
-    int32_t status = cbn__builtin_facts(query, question.facts, &question.shape_facts, err);
+    question.own = index >= CBN__BUILTIN_COUNT;
+    int32_t status = question.own ? cbn__own_query_facts(question.family, query, question.facts, err)
+                                  : cbn__builtin_facts(query, question.facts, &question.shape_facts, err);
     if (status != CBN_STATUS_OK)
         return status;
     const struct cbn_profile *profile = &query->profile;
@@ -57,11 +61,10 @@ static void tell_verdicts(const struct cbn__question *question, const struct cbn
     }
 }
 
-static void tell_chosen(struct cbn_runtime *runtime, const struct cbn__question *question,
+static void tell_chosen(struct cbn_runtime *runtime, const struct cbn__question *question, uint32_t arch,
                         const struct cbn__candidate *candidate, struct cbn_explanation *explanation)
 {
-    struct cbn__spec spec = {.template = &candidate->template,
-                             .arch = (uint32_t)question->facts[question->family->arch_fact]};
+    struct cbn__spec spec = {.template = &candidate->template, .arch = arch};
     cbn__params_resolve(candidate, question->facts, spec.params);
     cbn__spec_describe(&spec, &explanation->spec);
     explanation->chosen = 1;
@@ -91,7 +94,7 @@ int32_t cbn_explain(struct cbn_runtime *runtime, const struct cbn_query *given, 
     struct cbn_explanation explanation = {.size = sizeof(explanation), .noop = decision.noop};
     tell_verdicts(&question, &decision, &explanation);
     if (!decision.noop && decision.chosen >= 0)
-        tell_chosen(runtime, &question, &question.family->candidates[decision.chosen], &explanation);
+        tell_chosen(runtime, &question, query.arch, &question.family->candidates[decision.chosen], &explanation);
     cbn__args_give(ret_explanation, &explanation, sizeof(explanation));
     return CBN_STATUS_OK;
 }
@@ -99,7 +102,7 @@ int32_t cbn_explain(struct cbn_runtime *runtime, const struct cbn_query *given, 
 int32_t cbn__question_enumerate(const struct cbn__question *question, const struct cbn_query *query, cbn__spec_fn spec,
                                 void *user, struct cbn_error *err)
 {
-    if (query->n == 0 && query->k == 0)
+    if (!question->own && query->n == 0 && query->k == 0)
         return cbn__enumerate_all(question->family, question->facts, question->shape_facts, &question->route, spec,
                                   user, err);
     return cbn__enumerate_sweep(question->family, question->facts, query->m, &question->route, spec, user, err);

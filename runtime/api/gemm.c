@@ -40,28 +40,21 @@ static int32_t run(struct cbn_runtime *runtime, const struct cbn_fp8_gemm_args *
                    struct cbn_error *err)
 {
     struct cbn__op op;
-    struct cbn__place place;
     struct cbn__gemm_call call;
-    struct cbn__choice choice;
-    struct cbn__kernel *kernel = NULL;
     int32_t status = bind(&call, args, err);
     if (status == CBN_STATUS_OK)
         status = cbn__op_begin(runtime, "fp8_gemm", args->flags, args->miss_policy, &op, err);
-    if (status == CBN_STATUS_OK)
-        status = cbn__runtime_place(runtime, &place, err);
-    if (status != CBN_STATUS_OK)
-        return status;
-    cbn__op_place_facts(op.family, place.facts, args->max_sms, args->flags, call.facts);
-    status = cbn__op_choose(&op, call.facts, &choice, err);
-    if (status == CBN_STATUS_OK)
-        status = cbn__workspace_check(&choice, args->workspace, args->workspace_bytes, err);
-    if (status == CBN_STATUS_OK)
-        status = cbn__kernel_obtain(runtime, &choice.spec, &place, choice.geometry.shared_bytes, op.miss_policy, true,
-                                    stream, &kernel, err);
     if (status != CBN_STATUS_OK)
         return status;
     call.arguments.workspace = args->workspace;
-    return cbn__op_launch(&op, kernel, &choice, call.facts, &call.arguments, stream, err);
+    const struct cbn__op_call ready = {.facts = call.facts,
+                                       .arguments = &call.arguments,
+                                       .argument_bytes = sizeof(call.arguments),
+                                       .flags = args->flags,
+                                       .max_sms = args->max_sms,
+                                       .workspace = args->workspace,
+                                       .workspace_bytes = args->workspace_bytes};
+    return cbn__op_run(&op, &ready, stream, err);
 }
 
 static bool is_noop(const struct cbn_fp8_gemm_args *args)
@@ -139,6 +132,6 @@ int32_t cbn_fp8_gemm_workspace_bytes(struct cbn_runtime *runtime, const struct c
         status = cbn__runtime_place(runtime, &place, err);
     if (status != CBN_STATUS_OK)
         return status;
-    cbn__op_place_facts(op.family, place.facts, args.max_sms, args.flags, call.facts);
+    cbn__op_place(&op, place.facts, args.max_sms, args.flags, call.facts);
     return largest_workspace(&op, call.facts, ret_bytes, err);
 }

@@ -214,10 +214,15 @@ static int32_t kernel_from_build(struct cbn_runtime *runtime, const struct cbn__
     return status;
 }
 
-static int32_t tell_miss(const struct cbn__spec *spec, struct cbn_error *err)
+static int32_t tell_miss(struct cbn_runtime *runtime, const struct cbn__spec *spec, struct cbn_error *err)
 {
+    uint32_t family = 0;
     struct cbn_spec described;
     cbn__spec_describe(spec, &described);
+    if (cbn__runtime_family(runtime, described.op, &family) && family >= CBN__BUILTIN_COUNT)
+        return cbn__error_own(err, CBN_STATUS_MISS,
+                              "%.300s is in no layer of the cache and the miss policy is never; warm it with cbn_warm",
+                              described.text);
     return cbn__error_own(err, CBN_STATUS_MISS,
                           "%.300s is in no layer of the cache and the miss policy is never; warm it with `cubinet warm "
                           "--model CONFIG.json --arch %s`",
@@ -237,7 +242,7 @@ static int32_t find_or_build(struct cbn_runtime *runtime, const struct cbn__spec
     if (status != CBN_STATUS_NOT_FOUND)
         return status;
     if (miss_policy == CBN_MISS_NEVER)
-        return tell_miss(spec, err);
+        return tell_miss(runtime, spec, err);
     struct cbn__flight flight;
     bool held = false, waited = false;
     begin_flight(runtime, record, &flight, &held, &waited);

@@ -40,13 +40,22 @@ int32_t cbn__op_begin(struct cbn_runtime *runtime, const char *name, uint32_t fl
     return CBN_STATUS_OK;
 }
 
-void cbn__op_place_facts(const struct cbn__family *family, const struct cbn__device_facts *device, uint32_t max_sms,
-                         uint32_t flags, int64_t *facts)
+/* A caller's own family may lack a common fact. */
+static void set_fact(int64_t *facts, int fact, int64_t value)
 {
-    facts[family->arch_fact] = device->arch;
-    facts[family->sms_fact] = device->sms;
-    facts[family->max_sms_fact] = max_sms;
-    facts[family->pdl_fact] = cbn__arch_has_pdl(device->arch) && !(flags & CBN_OP_NO_PDL);
+    if (fact >= 0)
+        facts[fact] = value;
+}
+
+void cbn__op_place(struct cbn__op *op, const struct cbn__device_facts *device, uint32_t max_sms, uint32_t flags,
+                   int64_t *facts)
+{
+    op->arch = device->arch;
+    op->pdl = cbn__arch_has_pdl(device->arch) && !(flags & CBN_OP_NO_PDL);
+    set_fact(facts, op->family->arch_fact, op->arch);
+    set_fact(facts, op->family->sms_fact, device->sms);
+    set_fact(facts, op->family->max_sms_fact, max_sms);
+    set_fact(facts, op->family->pdl_fact, op->pdl);
 }
 
 static int32_t refuse_all(const struct cbn__op *op, const struct cbn__decision *decision, struct cbn_error *err)
@@ -86,7 +95,7 @@ int32_t cbn__op_choose(const struct cbn__op *op, const int64_t *facts, struct cb
                               "%s/%s takes this call and has no kernel yet; switch it off (disable=%s)",
                               op->family->name, choice.candidate->template.name, choice.candidate->template.name);
     choice.spec.template = &choice.candidate->template;
-    choice.spec.arch = (uint32_t)facts[op->family->arch_fact];
+    choice.spec.arch = op->arch;
     cbn__params_resolve(choice.candidate, facts, choice.spec.params);
     choice.candidate->geometry(choice.spec.params, facts, &choice.geometry);
     *ret_choice = choice;
@@ -94,10 +103,12 @@ int32_t cbn__op_choose(const struct cbn__op *op, const int64_t *facts, struct cb
 }
 
 int32_t cbn__op_launch(const struct cbn__op *op, const struct cbn__kernel *kernel, const struct cbn__choice *choice,
-                       const int64_t *facts, void *arguments, void *stream, struct cbn_error *err)
+                       void *arguments, void *stream, struct cbn_error *err)
 {
-    /* A kernel without the parameter never waits for its producer: launched early it would read too soon. */
-    bool pdl = facts[op->family->pdl_fact] && (choice->candidate->template.flags & CBN_CANDIDATE_PDL);
+    /* A kernel that was cut without the wait for its producer would, launched early, read too soon. */
+    const struct cbn__candidate *candidate = choice->candidate;
+    bool pdl = op->pdl && (candidate->template.flags & CBN_CANDIDATE_PDL) &&
+               choice->spec.params[candidate->pdl_param] == 1;
     int32_t status = cbn__kernel_launch(kernel, &choice->geometry, arguments, pdl, stream, err);
     if (status == CBN_STATUS_OK)
         CBN__COUNT(op->runtime, launches);
@@ -117,4 +128,36 @@ int32_t cbn__workspace_check(const struct cbn__choice *choice, uint64_t address,
                               "workspace_bytes is %llu; this call needs %llu: ask the workspace call first",
                               (unsigned long long)bytes, (unsigned long long)needed);
     return CBN_STATUS_OK;
+}
+
+static int32_t check_arguments(const struct cbn__choice *choice, const struct cbn__op_call *call, struct cbn_error *err)
+{
+    const struct cbn__template *template = &choice->candidate->template;
+    if (call->argument_bytes != template->argument_bytes || !call->arguments)
+        return cbn__error_own(err, CBN_STATUS_INVALID, "%s is %u; %s/%s takes one struct of %u bytes",
+                              call->arguments ? "argument_bytes" : "arguments is NULL and argument_bytes",
+                              call->argument_bytes, template->family, template->name, template->argument_bytes);
+    return cbn__workspace_check(choice, call->workspace, call->workspace_bytes, err);
+}
+
+int32_t cbn__op_run(struct cbn__op *op, const struct cbn__op_call *call, void *stream, struct cbn_error *err)
+{
+    struct cbn__place place;
+    struct cbn__choice choice;
+    struct cbn__kernel *kernel = NULL;
+    int32_t status = cbn__runtime_place(op->runtime, &place, err);
+    if (status != CBN_STATUS_OK)
+        return status;
+    cbn__op_place(op, place.facts, call->max_sms, call->flags, call->facts);
+    status = cbn__op_choose(op, call->facts, &choice, err);
+    if (status == CBN_STATUS_OK && choice.noop) {
+        CBN__COUNT(op->runtime, noops);
+        return CBN_STATUS_OK;
+    }
+    if (status == CBN_STATUS_OK)
+        status = check_arguments(&choice, call, err);
+    if (status == CBN_STATUS_OK)
+        status = cbn__kernel_obtain(op->runtime, &choice.spec, &place, choice.geometry.shared_bytes, op->miss_policy,
+                                    true, stream, &kernel, err);
+    return status == CBN_STATUS_OK ? cbn__op_launch(op, kernel, &choice, call->arguments, stream, err) : status;
 }

@@ -65,8 +65,8 @@ static int32_t open_plan(struct cbn_plan *plan, struct cbn_runtime *runtime,
     plan->layout = options->a_scale_layout;
     plan->flags = options->flags;
     atomic_store(&plan->settled, 1);
-    cbn__op_place_facts(plan->op.family, plan->place.facts, options->max_sms, options->flags, plan->bound.facts);
-    cbn__op_place_facts(plan->op.family, plan->place.facts, options->max_sms, options->flags, plan->sweep);
+    cbn__op_place(&plan->op, plan->place.facts, options->max_sms, options->flags, plan->bound.facts);
+    cbn__op_place(&plan->op, plan->place.facts, options->max_sms, options->flags, plan->sweep);
     return CBN_STATUS_OK;
 }
 
@@ -189,7 +189,7 @@ static int32_t run(struct cbn_plan *plan, const struct cbn_fp8_gemm_run_args *ar
     if (status != CBN_STATUS_OK)
         return status;
     call.arguments.workspace = args->workspace;
-    return cbn__op_launch(&plan->op, kernel, &choice, call.facts, &call.arguments, stream, err);
+    return cbn__op_launch(&plan->op, kernel, &choice, &call.arguments, stream, err);
 }
 
 int32_t cbn_fp8_gemm_plan_run(struct cbn_plan *plan, const struct cbn_fp8_gemm_run_args *given, void *stream,

@@ -5,7 +5,7 @@
 #include "api/tensor.h"
 #include "base/args.h"
 
-#define CALL_FLAGS (CBN_OP_NO_PDL | CBN_OP_PROPAGATE | CBN_OP_POW2 | CBN_OP_STRICT_ROUTE)
+#define CALL_FLAGS (CBN_OP_NO_PDL | CBN_OP_PROPAGATE | CBN_OP_POW2 | CBN_OP_APPROX_DIVISION | CBN_OP_STRICT_ROUTE)
 #define IN_DTYPES (CBN__DTYPE_BIT(BF16) | CBN__DTYPE_BIT(FP16) | CBN__DTYPE_BIT(FP32))
 #define ALIGN_MAX 16
 
@@ -122,6 +122,15 @@ static int32_t check_apart(const struct quantize_call *call, struct cbn_error *e
     return status == CBN_STATUS_OK ? cbn__spans_check_apart(&call->scales, inputs, 2, err) : status;
 }
 
+static int32_t check_division(const struct quantize_call *call, uint32_t flags, struct cbn_error *err)
+{
+    if (!(flags & CBN_OP_APPROX_DIVISION) || (FACT(call, scale) == CBN_SCALE_FP32 && !(flags & CBN_OP_POW2)))
+        return CBN_STATUS_OK;
+    return cbn__error_own(err, CBN_STATUS_INVALID,
+                          "flags: CBN_OP_APPROX_DIVISION is for fp32 scales as they are; a power of two has an exact "
+                          "reciprocal: clear it, or CBN_OP_POW2 and the packed layout");
+}
+
 static void fill_rest(struct quantize_call *call, const struct cbn_fp8_quantize_args *args)
 {
     FACT(call, t) = call->t;
@@ -129,6 +138,7 @@ static void fill_rest(struct quantize_call *call, const struct cbn_fp8_quantize_
     FACT(call, k) = call->k;
     FACT(call, pow2) = FACT(call, scale) == CBN_SCALE_UE8M0 || (args->flags & CBN_OP_POW2);
     FACT(call, propagate) = (args->flags & CBN_OP_PROPAGATE) != 0;
+    FACT(call, approx) = (args->flags & CBN_OP_APPROX_DIVISION) != 0;
     call->arguments.m_valid = args->m_valid;
     call->arguments.t = call->t;
     call->arguments.g = call->g;
@@ -149,6 +159,8 @@ static int32_t bind(struct quantize_call *call, const struct cbn_fp8_quantize_ar
     if (status == CBN_STATUS_OK)
         status = bind_scales(call, &args->scales, args->scale_layout, err);
     if (status == CBN_STATUS_OK)
+        status = check_division(call, args->flags, err);
+    if (status == CBN_STATUS_OK)
         status = cbn__word_check(args->m_valid, "m_valid", &call->m_valid, err);
     if (status == CBN_STATUS_OK)
         status = check_apart(call, err);
@@ -160,22 +172,13 @@ static int32_t launch(struct cbn_runtime *runtime, struct quantize_call *call, c
                       void *stream, struct cbn_error *err)
 {
     struct cbn__op op;
-    struct cbn__place place;
-    struct cbn__choice choice;
-    struct cbn__kernel *kernel = NULL;
+    const struct cbn__op_call ready = {.facts = call->facts,
+                                       .arguments = &call->arguments,
+                                       .argument_bytes = sizeof(call->arguments),
+                                       .flags = args->flags,
+                                       .max_sms = args->max_sms};
     int32_t status = cbn__op_begin(runtime, "fp8_quantize", args->flags, args->miss_policy, &op, err);
-    if (status == CBN_STATUS_OK)
-        status = cbn__runtime_place(runtime, &place, err);
-    if (status != CBN_STATUS_OK)
-        return status;
-    cbn__op_place_facts(op.family, place.facts, args->max_sms, args->flags, call->facts);
-    status = cbn__op_choose(&op, call->facts, &choice, err);
-    if (status == CBN_STATUS_OK)
-        status = cbn__kernel_obtain(runtime, &choice.spec, &place, choice.geometry.shared_bytes, op.miss_policy, true,
-                                    stream, &kernel, err);
-    if (status != CBN_STATUS_OK)
-        return status;
-    return cbn__op_launch(&op, kernel, &choice, call->facts, &call->arguments, stream, err);
+    return status == CBN_STATUS_OK ? cbn__op_run(&op, &ready, stream, err) : status;
 }
 
 int32_t cbn_fp8_quantize(struct cbn_runtime *runtime, const struct cbn_fp8_quantize_args *given, void *stream,

@@ -103,6 +103,7 @@ enum cbn__lookup cbn__cabinet_ask(struct cbn_runtime *runtime, struct cbn__blob 
 struct cbn__question {
     struct cbn__family *family;
     struct cbn__route route;
+    bool own; /* a caller's family: its facts are all given by name */
     uint32_t shape_facts;
     int64_t facts[CBN_FACTS_MAX];
 };

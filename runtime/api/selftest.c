@@ -371,8 +371,12 @@ int32_t cbn_selftest(struct cbn_runtime *runtime, const char *op, cbn_selftest_f
 {
     if (!runtime || !result)
         return cbn__error_own(err, CBN_STATUS_INVALID, "%s is NULL", runtime ? "result" : "runtime");
-    if (op && !cbn__runtime_family(runtime, op, NULL))
+    uint32_t family = 0;
+    if (op && !cbn__runtime_family(runtime, op, &family))
         return cbn__error_own(err, CBN_STATUS_UNSUPPORTED, "%.64s has no kernel in this release", op);
+    if (family >= CBN__BUILTIN_COUNT)
+        return cbn__error_own(err, CBN_STATUS_UNSUPPORTED, "%.64s is your own: there is no reference to test it against",
+                              op);
     struct cbn__driver *driver = NULL;
     int count = 0;
     int32_t status = cbn__runtime_driver(runtime, &driver, err);

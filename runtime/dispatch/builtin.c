@@ -76,17 +76,17 @@ static int32_t check_fields(const struct field *fields, size_t count, struct cbn
 
 #define CHECK_FIELDS(fields, err) check_fields(fields, sizeof(fields) / sizeof((fields)[0]), err)
 
-static int32_t check_common(const struct cbn_query *query, struct cbn_error *err)
+int32_t cbn__query_check_common(const struct cbn_query *query, struct cbn_error *err)
 {
     const struct cbn_profile *profile = &query->profile;
     const struct field fields[] = {
+        {"query.reserved", query->reserved, 0, 0, "0"},
         {"pow2", profile->pow2, 0, 1, "0 or 1"},
         {"pdl", profile->pdl, 0, 1, "0 or 1"},
         {"propagate", profile->propagate, 0, 1, "0 or 1"},
         {"strict-route", profile->strict_route, 0, 1, "0 or 1"},
         {"sms", profile->sms, 0, INT32_MAX, "the SMs of the device, or 0 for the architecture's usual count"},
         {"max-sms", profile->max_sms, 0, INT32_MAX, "the SMs that a call may use, or 0 for all"},
-        {"profile.reserved", profile->reserved, 0, 0, "0"},
         {"k", query->k, 0, INT64_MAX, "0 or more"},
         {"lda", query->lda, 0, INT64_MAX, "a row stride of at least k, or 0 for k"},
     };
@@ -99,6 +99,11 @@ static int32_t check_common(const struct cbn_query *query, struct cbn_error *err
     return status;
 }
 
+static bool is_packed(uint32_t layout)
+{
+    return layout == CBN_LAYOUT_PACKED_ROW || layout == CBN_LAYOUT_PACKED_COL;
+}
+
 static int32_t check_gemm(const struct cbn_query *query, struct cbn_error *err)
 {
     const struct cbn_profile *profile = &query->profile;
@@ -106,6 +111,7 @@ static int32_t check_gemm(const struct cbn_query *query, struct cbn_error *err)
         {"m", query->m, 0, INT64_MAX, "0 or more"},
         {"n", query->n, 0, INT64_MAX, "0 or more"},
         {"g", query->groups, 0, 0, "none: fp8_gemm has no groups"},
+        {"approx", profile->approx, 0, 0, "0: fp8_gemm quantises by exact division"},
         {"in", profile->in, CBN_DTYPE_BF16, CBN_DTYPE_E4M3, "bf16, fp16, fp32 or e4m3"},
         {"out", profile->out, CBN_DTYPE_BF16, CBN_DTYPE_FP32, "bf16, fp16 or fp32"},
         {"weight-scale", profile->weight_scale, CBN_SCALE_FP32, CBN_SCALE_UE8M0, "fp32 or ue8m0"},
@@ -124,6 +130,7 @@ static int32_t check_quantize(const struct cbn_query *query, struct cbn_error *e
         {"t", query->m, 0, INT64_MAX, "0 or more"},
         {"n", query->n, 0, 0, "none: fp8_quantize has no N"},
         {"g", query->groups, 0, INT64_MAX, "1 or more, or 0 for flat"},
+        {"approx", profile->approx, 0, 1, "0 or 1"},
         {"in", profile->in, CBN_DTYPE_BF16, CBN_DTYPE_FP32, "bf16, fp16 or fp32"},
         {"act-scale", profile->act_scale, CBN_LAYOUT_ROW, CBN_LAYOUT_PACKED_COL,
          "row, col, col4, packed-row or packed-col"},
@@ -134,6 +141,9 @@ static int32_t check_quantize(const struct cbn_query *query, struct cbn_error *e
         status = cbn__error_own(err, CBN_STATUS_INVALID,
                                 "act-scale: %u is not stored by group; give row, col4 or packed-col with g",
                                 profile->act_scale);
+    if (status == CBN_STATUS_OK && profile->approx && (profile->pow2 || is_packed(profile->act_scale)))
+        status = cbn__error_own(err, CBN_STATUS_INVALID,
+                                "approx: 1 is for plain fp32 scales; give pow2 0 and act-scale row, col or col4");
     return status;
 }
 
@@ -155,11 +165,6 @@ static int64_t narrow_align(int64_t align, int64_t stride, uint32_t dtype)
 {
     uint64_t bits = (uint64_t)align | (uint64_t)stride * (uint64_t)dtype_bytes(dtype);
     return (int64_t)(bits & (~bits + 1));
-}
-
-static bool is_packed(uint32_t layout)
-{
-    return layout == CBN_LAYOUT_PACKED_ROW || layout == CBN_LAYOUT_PACKED_COL;
 }
 
 static int64_t sms_of(const struct cbn_query *query)
@@ -209,6 +214,7 @@ static void fill_quantize(const struct cbn_query *query, int64_t *facts)
     facts[CBN__QUANTIZE_FACT_scale] = packed ? CBN_SCALE_UE8M0 : CBN_SCALE_FP32;
     facts[CBN__QUANTIZE_FACT_pow2] = packed || profile->pow2;
     facts[CBN__QUANTIZE_FACT_propagate] = profile->propagate;
+    facts[CBN__QUANTIZE_FACT_approx] = profile->approx;
     facts[CBN__QUANTIZE_FACT_align] = align;
     facts[CBN__QUANTIZE_FACT_pdl] = profile->pdl && cbn__arch_has_pdl(query->arch);
     facts[CBN__QUANTIZE_FACT_arch] = query->arch;
@@ -237,7 +243,10 @@ int32_t cbn__builtin_facts(const struct cbn_query *query, int64_t *ret_facts, ui
     for (int i = 0; i < CBN__BUILTIN_COUNT; i++) {
         if (strcmp(query->op, ops[i].name) != 0)
             continue;
-        int32_t status = check_common(query, err);
+        if (query->facts || query->fact_count)
+            return cbn__error_own(err, CBN_STATUS_INVALID, "facts: %s takes none; the query's own fields give them",
+                                  query->op);
+        int32_t status = cbn__query_check_common(query, err);
         if (status == CBN_STATUS_OK)
             status = ops[i].check(query, err);
         if (status != CBN_STATUS_OK)

@@ -25,7 +25,7 @@ enum cbn__gemm_fact {
 
 /* a_scale is CBN_SCALE_FP32 or CBN_SCALE_UE8M0 for E4M3 input, else 0. Facts of fp8_quantize: t rows, g groups, k. */
 #define CBN__QUANTIZE_FACT_MAP(X)                                                                                      \
-    X(t) X(g) X(k) X(in) X(scale) X(pow2) X(propagate) X(align) X(pdl) X(arch) X(sms) X(max_sms)
+    X(t) X(g) X(k) X(in) X(scale) X(pow2) X(propagate) X(approx) X(align) X(pdl) X(arch) X(sms) X(max_sms)
 
 enum cbn__quantize_fact {
 #define CBN__X(name) CBN__QUANTIZE_FACT_##name,
@@ -47,6 +47,9 @@ int32_t cbn__builtin_families(struct cbn__family *ret_families[CBN__BUILTIN_COUN
  */
 int32_t cbn__builtin_facts(const struct cbn_query *query, int64_t *ret_facts, uint32_t *ret_shape_facts,
                            struct cbn_error *err);
+
+/* What every family asks of a query: architecture, SMs, switches of 0 or 1, no negative extent of those it names. */
+int32_t cbn__query_check_common(const struct cbn_query *query, struct cbn_error *err);
 
 /* The argument structs that the built-in templates take by value (templates/fp8_args.cuh holds the same). */
 #define CBN__ARGUMENT_LAYOUT 1u

@@ -235,7 +235,8 @@ static int32_t copy_params(const struct copy *copy, struct path at, const struct
                             sizeof(*to->template.param_names), (void **)&to->template.param_names);
     for (uint32_t i = 0; i < from->param_count && status == CBN_STATUS_OK; i++)
         status = copy_param(copy, path_of("%s[%u]", params.text, i), &from->params[i], to);
-    if (status == CBN_STATUS_OK && (from->flags & CBN_CANDIDATE_PDL) && find_param(&to->template, "PDL") < 0)
+    to->pdl_param = find_param(&to->template, "PDL");
+    if (status == CBN_STATUS_OK && (from->flags & CBN_CANDIDATE_PDL) && to->pdl_param < 0)
         return refuse(copy, path_of("%s.flags", at.text), "CBN_CANDIDATE_PDL needs a parameter named PDL");
     return status;
 }
@@ -421,7 +422,11 @@ static int32_t copy_facts(const struct copy *copy)
     to->sms_fact = cbn__family_fact(to, "sms");
     to->max_sms_fact = cbn__family_fact(to, "max_sms");
     to->pdl_fact = cbn__family_fact(to, "pdl");
-    return copy_fact(copy, path_of("sweep_fact"), copy->from->sweep_fact, &to->sweep_fact);
+    status = copy_fact(copy, path_of("sweep_fact"), copy->from->sweep_fact, &to->sweep_fact);
+    if (status == CBN_STATUS_OK && cbn__family_is_common(to, to->sweep_fact))
+        return refuse_name(copy, path_of("sweep_fact"), copy->from->sweep_fact,
+                           "is one of the facts that Cubinet writes; sweep a fact of the call");
+    return status;
 }
 
 static int32_t copy_family(const struct copy *copy)
@@ -510,6 +515,13 @@ int cbn__family_fact(const struct cbn__family *family, const char *name)
         if (strcmp(family->facts[i], name) == 0)
             return (int)i;
     return -1;
+}
+
+bool cbn__family_is_common(const struct cbn__family *family, uint32_t fact)
+{
+    int index = (int)fact;
+    return index == family->arch_fact || index == family->sms_fact || index == family->max_sms_fact ||
+           index == family->pdl_fact;
 }
 
 int cbn__family_candidate(const struct cbn__family *family, const char *name)

@@ -33,6 +33,7 @@ struct cbn__candidate {
     uint32_t guard_count;
     struct cbn__guard *guards;
     struct cbn__param *params; /* template.param_count of them */
+    int pdl_param;             /* index of PDL, -1: none; never -1 with CBN_CANDIDATE_PDL */
     cbn_geometry_fn geometry;
     struct cbn__rule rules[CBN__POLICIES_MAX];
 };
@@ -61,6 +62,8 @@ int32_t cbn__family_create(const struct cbn_family *description, const struct cb
 void cbn__family_destroy(struct cbn__family *family);
 /* -1 when absent. */
 int cbn__family_fact(const struct cbn__family *family, const char *name);
+/* arch, sms, max_sms or pdl: written by Cubinet, not by the call. */
+bool cbn__family_is_common(const struct cbn__family *family, uint32_t fact);
 int cbn__family_candidate(const struct cbn__family *family, const char *name);
 int cbn__family_policy(const struct cbn__family *family, const char *name);
 

@@ -27,7 +27,7 @@ static const char *const facts[] = {
     }
 #define COMMON_PARAMS                                                                                                  \
     FACT_PARAM("IN", "in"), FACT_PARAM("SCALE", "scale"), FACT_PARAM("POW2", "pow2"),                                  \
-        FACT_PARAM("PROPAGATE", "propagate"), FACT_PARAM("PDL", "pdl")
+        FACT_PARAM("PROPAGATE", "propagate"), FACT_PARAM("APPROX", "approx"), FACT_PARAM("PDL", "pdl")
 
 static const struct cbn_param vector_params[] = {COMMON_PARAMS,
                                                  {.name = "VEC", .source = CBN_PARAM_CONST, .value = 16}};

@@ -250,7 +250,7 @@ Every other form of arguments. An operation without a kernel fails.
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   chosen: vector
   key: <HASH8>
-  params: IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16
+  params: IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
   cached: no
   launches: 1
   workspace: <N> bytes
@@ -262,7 +262,7 @@ Every other form of arguments. An operation without a kernel fails.
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=packed-col bias=none policy=default
   chosen: vector
   key: <HASH9>
-  params: IN=bf16 SCALE=2 POW2=1 PROPAGATE=0 PDL=1 VEC=16
+  params: IN=bf16 SCALE=2 POW2=1 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
   cached: no
   launches: 1
   workspace: <N> bytes

@@ -60,7 +60,7 @@ What goes wrong where the cache lies. Damage first: one byte of a stored cubin i
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072
   requested 1, already 0, compiled 1, failed 0, uncovered 0, <S> s
-  ! cubinet: [1/1] compiled: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16
+  ! cubinet: [1/1] compiled: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
   $ cubinet verify
   checked 1, damaged 0, repaired 0
 
@@ -72,7 +72,7 @@ A file that is no cabinet: set aside, told, rebuilt.
   request: arch=sm_90a m=0..131072
   requested 1, already 0, compiled 1, failed 0, uncovered 0, <S> s
   ! cubinet: <HOME>/.cache/cubinet/data.mdb was damaged (the file is too short for a meta page) and was set aside as <HOME>/.cache/cubinet/data.mdb.damaged-<TIME>-<PID>
-  ! cubinet: [1/1] compiled: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16
+  ! cubinet: [1/1] compiled: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
 
 A folder that cannot be written is read: what it holds is served, nothing can be stored. Root obeys modes here as others do.
 
@@ -104,7 +104,7 @@ A folder that cannot be written is read: what it holds is served, nothing can be
   ! cubinet: the cache folder sealed cannot be written by this user: it is read only, new kernels are not kept
   ! cubinet: the cache folder sealed cannot be written by this user: it is read only, new kernels are not kept
   ! cubinet: the cache folder sealed cannot be written by this user: it is read only, new kernels are not kept
-  ! cubinet: [1/1] failed: fp8_quantize/vector sm_80 IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=0 VEC=16
+  ! cubinet: [1/1] failed: fp8_quantize/vector sm_80 IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=0 VEC=16
   ! cubinet: warm: nowhere to store: the runtime has no writable cache folder at sealed; name one with --cache or CUBINET_CACHE
   ! cubinet: the cache folder sealed cannot be written by this user: it is read only, new kernels are not kept
   ! ls: cannot access 'count': No such file or directory
@@ -225,8 +225,8 @@ A build that fails, one that dies, a compiler that lacks its other half, a kerne
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072
   requested 1, already 0, compiled 0, failed 1, uncovered 0, <S> s
-  ! cubinet: [1/1] failed: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16
-  ! cubinet: warm: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: NVRTC 13.0: NVRTC_ERROR_COMPILATION: stub.cu(1): error: told to fail
+  ! cubinet: [1/1] failed: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
+  ! cubinet: warm: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: NVRTC 13.0: NVRTC_ERROR_COMPILATION: stub.cu(1): error: told to fail
   ! stub.cu(1): error: told to fail
   !
   ! 1 error detected in the compilation.
@@ -266,21 +266,21 @@ A build that fails, one that dies, a compiler that lacks its other half, a kerne
     "failures": [
       {
         "key": "<HASH1>",
-        "spec": "fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16",
+        "spec": "fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16",
         "message": "fp8_quantize/vector sm_90a: NVRTC 13.0: NVRTC_ERROR_COMPILATION: stub.cu(1): error: told to fail",
         "log": "stub.cu(1): error: told to fail\n\n1 error detected in the compilation.\n"
       }
     ],
     "uncovered": []
   }
-  ! cubinet: warm: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: NVRTC 13.0: NVRTC_ERROR_COMPILATION: stub.cu(1): error: told to fail
+  ! cubinet: warm: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: NVRTC 13.0: NVRTC_ERROR_COMPILATION: stub.cu(1): error: told to fail
   [4]
   $ . ./environment; FAKE_NVRTC_KILL=9 warm --cache failing -j 1
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072
   requested 1, already 0, compiled 0, failed 1, uncovered 0, <S> s
-  ! cubinet: [1/1] failed: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16
-  ! cubinet: warm: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: the build child died by signal 9 (out of memory?)
+  ! cubinet: [1/1] failed: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
+  ! cubinet: warm: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: the build child died by signal 9 (out of memory?)
   [4]
   $ . ./environment; FAKE_NVRTC_BUILTINS=libnvrtc-builtins.so.13.1 warm --cache failing --quiet
   ! cubinet: warm: fp8_quantize/vector sm_90a: NVRTC 13.0 (<FAKE>/libnvrtc_stub.so) cannot use its builtins: nvrtc: error: failed to open libnvrtc-builtins.so.13.1.; it needs <FAKE>/libnvrtc-builtins.so.13.0 of the same release: install both from one package, or set CUBINET_NVRTC
@@ -289,7 +289,7 @@ A build that fails, one that dies, a compiler that lacks its other half, a kerne
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072
   requested 1, already 0, compiled 0, failed 1, uncovered 0, <S> s
-  ! cubinet: warm: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: PDL is 1, but the PTX holds no griddepcontrol.wait: a kernel launched under PDL must wait before it reads what an earlier kernel writes; add the instruction, or build with PDL 0
+  ! cubinet: warm: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: PDL is 1, but the PTX holds no griddepcontrol.wait: a kernel launched under PDL must wait before it reads what an earlier kernel writes; add the instruction, or build with PDL 0
   ! ptxas info  : 0 bytes gmem
   ! ptxas info  : Compiling entry function 'cbn_fp8_quantize' for 'sm_90'
   ! ptxas info  : Function properties for cbn_fp8_quantize

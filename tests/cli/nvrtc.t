@@ -8,7 +8,7 @@ The same with the real compiler: one layer, built in children, then nothing more
   request: arch=sm_90a m=0..8
   requested 2, already 0, compiled 2, failed 0, uncovered 0, <S> s
   ! cubinet: [1/2] compiled: fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
-  ! cubinet: [2/2] compiled: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16
+  ! cubinet: [2/2] compiled: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
   $ cubinet check --manifest m.json --arch sm_90a --policy reference --max-m 8
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
   request: arch=sm_90a m=0..8
@@ -20,7 +20,7 @@ The same with the real compiler: one layer, built in children, then nothing more
   $ cubinet ls
   KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PARAMS
   <HASH1>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
-  <HASH2>  fp8_quantize  vector  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16
+  <HASH2>  fp8_quantize  vector  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
   ! cubinet: 2 entries, <SIZE>
   $ cubinet --json ls --op fp8_quantize
   {
@@ -36,6 +36,7 @@ The same with the real compiler: one layer, built in children, then nothing more
           "SCALE": 1,
           "POW2": 0,
           "PROPAGATE": 0,
+          "APPROX": 0,
           "PDL": 1,
           "VEC": 16
         },

@@ -232,8 +232,13 @@ START_TEST(facts_of_the_default_profile)
     query.profile.sms = 7;
     query.profile.max_sms = 3;
     facts_of(&query, facts);
-    const int64_t packed[CBN__QUANTIZE_FACT_COUNT] = {5, 8, 4096, 1, 2, 1, 0, 16, 0, CBN_ARCH(89, 0), 7, 3};
+    const int64_t packed[CBN__QUANTIZE_FACT_COUNT] = {5, 8, 4096, 1, 2, 1, 0, 0, 16, 0, CBN_ARCH(89, 0), 7, 3};
     ck_assert_mem_eq(facts, packed, sizeof(packed));
+    query = quantize_query(5, 0, 256);
+    query.profile.approx = 1;
+    facts_of(&query, facts);
+    const int64_t approx[CBN__QUANTIZE_FACT_COUNT] = {5, 0, 256, 1, 1, 0, 0, 1, 16, 1, CBN_ARCH(90, 'a'), 132, 0};
+    ck_assert_mem_eq(facts, approx, sizeof(approx));
 }
 END_TEST
 
@@ -323,12 +328,18 @@ START_TEST(refusals_name_the_field)
     REFUSED(gemm_query(1, 64, 128), profile.strict_route = 2, "strict-route: 2;");
     REFUSED(gemm_query(1, 64, 128), profile.sms = UINT32_MAX, "sms: ");
     REFUSED(gemm_query(1, 64, 128), profile.max_sms = UINT32_MAX, "max-sms: ");
-    REFUSED(gemm_query(1, 64, 128), profile.reserved = 1, "profile.reserved: 1;");
+    REFUSED(gemm_query(1, 64, 128), profile.approx = 1, "approx: 1;");
     REFUSED(gemm_query(1, 64, 128), profile.act_scale = 6, "act-scale: 6;");
     REFUSED(quantize_query(-1, 0, 128), m = -1, "t: -1;");
     REFUSED(quantize_query(1, 0, 128), n = 64, "n: 64;");
     REFUSED(quantize_query(1, 0, 128), groups = -1, "g: -1;");
     REFUSED(quantize_query(1, 0, 128), profile.in = CBN_DTYPE_E4M3, "in: 4;");
+    REFUSED(quantize_query(1, 0, 128), profile.approx = 2, "approx: 2;");
+    REFUSED(quantize_query(1, 0, 128), profile.approx = query.profile.pow2 = 1, "approx: 1 is for plain fp32 scales");
+    REFUSED(quantize_query(1, 0, 128), profile.act_scale = (query.profile.approx = 1, CBN_LAYOUT_PACKED_COL),
+            "approx: 1 is for plain fp32 scales");
+    REFUSED(quantize_query(1, 0, 128), reserved = 1, "query.reserved: 1;");
+    REFUSED(quantize_query(1, 0, 128), fact_count = 1, "facts: fp8_quantize takes none");
     REFUSED(quantize_query(1, 0, 128), profile.act_scale = CBN_LAYOUT_NONE, "act-scale: 0;");
     REFUSED(quantize_query(1, 4, 128), profile.act_scale = CBN_LAYOUT_COL, "act-scale: 2 ");
     REFUSED(quantize_query(1, 4, 128), profile.act_scale = CBN_LAYOUT_PACKED_ROW, "act-scale: 4 ");

@@ -125,6 +125,7 @@ static void transpose(struct cbn_tensor *tensor)
     X(gran_unknown, a->w_scale_gran = 3, UNSUPPORTED, "w_scale_gran is 3")                                             \
     X(flag_unknown, a->flags = 0x100, INVALID, "0x100 is not known")                                                   \
     X(flag_of_plans, a->flags = CBN_OP_WEIGHTS_STATIC, INVALID, "0x10 is not known")                                   \
+    X(flag_of_quantize, a->flags = CBN_OP_APPROX_DIVISION, INVALID, "0x20 is not known")                               \
     X(miss_policy_2, a->miss_policy = 2, INVALID, "miss_policy is 2")                                                  \
     X(m_valid_at_2, a->m_valid += 2, INVALID, "m_valid is")                                                            \
     X(size_0, a->size = 0, INVALID, "INIT macro")                                                                      \
@@ -385,7 +386,7 @@ static void to_group_packed(struct cbn_fp8_quantize_args *args)
     X(scales_over_codes, flat, a->scales.data = a->codes.data, INVALID, "overlaps scales [")                           \
     X(codes_over_m_valid, flat, a->m_valid = a->codes.data + 4, INVALID, "overlaps m_valid [")                         \
     X(m_valid_at_1, flat, a->m_valid = PLACE(6) + 1, INVALID, "m_valid is")                                            \
-    X(flag_unknown, flat, a->flags = 32, INVALID, "0x20 is not known")                                                 \
+    X(flag_unknown, flat, a->flags = 64, INVALID, "0x40 is not known")                                                 \
     X(miss_policy, flat, a->miss_policy = 4, INVALID, "miss_policy is 4")                                              \
     X(size_0, flat, a->size = 0, INVALID, "INIT macro")                                                                \
     X(group_col, grouped, a->scale_layout = CBN_LAYOUT_COL, INVALID, "with groups give ROW, COL4 or PACKED_COL")       \
@@ -403,6 +404,11 @@ static void to_group_packed(struct cbn_fp8_quantize_args *args)
     X(odd_stride_is_scalar, flat, a->x.strides[0] = 513, MISS, "fp8_quantize/scalar")                                  \
     X(pow2, flat, a->flags = CBN_OP_POW2, MISS, "POW2=1")                                                              \
     X(propagate, flat, a->flags = CBN_OP_PROPAGATE, MISS, "PROPAGATE=1")                                               \
+    X(approximate, flat, a->flags = CBN_OP_APPROX_DIVISION, MISS, "PROPAGATE=0 APPROX=1 PDL=1")                        \
+    X(approximate_group, grouped, a->flags = CBN_OP_APPROX_DIVISION, MISS, "APPROX=1")                                 \
+    X(approximate_pow2, flat, a->flags = CBN_OP_APPROX_DIVISION | CBN_OP_POW2, INVALID, "CBN_OP_APPROX_DIVISION")      \
+    X(approximate_packed, grouped, (to_group_packed(a), a->flags = CBN_OP_APPROX_DIVISION), INVALID,                   \
+      "CBN_OP_APPROX_DIVISION")                                                                                        \
     X(packed_is_pow2, flat,                                                                                            \
       (a->scale_layout = CBN_LAYOUT_PACKED_COL, a->scales = tensor_2d(PLACE(2), CBN_DTYPE_INT32, M, 1, 1, M)), MISS,   \
       "SCALE=2 POW2=1")                                                                                                \

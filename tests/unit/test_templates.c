@@ -171,6 +171,7 @@ START_TEST(quantize_forms)
                 query.profile.act_scale = layouts[form / 2];
                 query.profile.pow2 = form == 1;
                 query.profile.propagate = form == 1 || form == 2;
+                query.profile.approx = form == 0;
                 query.profile.pdl = form != 3;
                 build_all(query);
             }

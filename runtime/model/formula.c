@@ -90,12 +90,24 @@ static int32_t walk_field(struct walk *walk, char ret_word[NAME_BYTES])
     return status;
 }
 
+static int32_t read_flag(const struct walk *walk, int64_t *ret_value)
+{
+    const json_t *value = json_object_get(walk->scope->config, walk->field);
+    if (!cbn__json_is_absent(value) && !json_is_boolean(value))
+        return cbn__error_own(walk->scope->err, CBN_STATUS_INVALID, "%s%s is %s; it must be true or false",
+                              walk->scope->where, walk->field, cbn__json_type_name(value));
+    *ret_value = !json_is_false(value);
+    return CBN_STATUS_OK;
+}
+
 static int32_t walk_name(struct walk *walk, char ret_word[NAME_BYTES], int64_t *ret_value)
 {
     int32_t status = walk_field(walk, ret_word);
     if (status != CBN_STATUS_OK || find_ranks(walk->scope, ret_word, ret_value))
         return status;
     memcpy(walk->field, ret_word, sizeof(walk->field));
+    if (take(walk, '?'))
+        return read_flag(walk, ret_value);
     return cbn__json_read_extent(walk->scope->config, walk->scope->where, ret_word, ret_value, walk->scope->err);
 }
 

@@ -6,7 +6,8 @@
  *   product := factor ('*' factor)*
  *   factor  := atom (('/' | '~') name)?     '/' divides exactly, else INVALID; '~' too, but replicates below one
  *   atom    := name | number | '(' part ')'
- *   name    := a field of the config, or a|b for the first of them that is there, or a number of ranks: tp, ep, moe_tp
+ *   name    := a field of the config, or a|b for the first of them that is there, or a number of ranks: tp, ep, moe_tp,
+ *              or a? for 0 where the field is false and 1 where it is true or missing
  */
 #ifndef CBN_MODEL_FORMULA_H
 #define CBN_MODEL_FORMULA_H

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "model/architecture.h"
+#include "model/condition.h"
 #include "model/formula.h"
 #include "model/json.h"
 #include "model/quant.h"
@@ -55,15 +56,27 @@ static void set_ranks(struct load *load, const struct cbn_model_options *options
     load->scope.moe_tp = options->ep ? 1 : load->scope.tp;
 }
 
+/* The family that a name starts with: "Qwen3_5" of "Qwen3_5ForCausalLM". */
+static int family_length(const char *name)
+{
+    const char *end = strstr(name, "For");
+    return (int)(end ? (size_t)(end - name) : strlen(name));
+}
+
 static int32_t refuse_architecture(const char *name, struct cbn_error *err)
 {
     char quote[CBN__JSON_QUOTE_BYTES];
     CBN__BUF_AUTO known = CBN__BUF_INIT;
-    for (uint32_t i = 0; cbn__architecture_get(i); i++)
-        cbn__buf_append_format(&known, "%s%s", i ? ", " : "", cbn__architecture_get(i)->name);
+    const struct cbn__architecture *architecture, *last = NULL;
+    for (uint32_t i = 0; (architecture = cbn__architecture_get(i)); last = architecture, i++) {
+        int length = family_length(architecture->name);
+        if (!last || family_length(last->name) != length ||
+            strncmp(last->name, architecture->name, (size_t)length) != 0)
+            cbn__buf_append_format(&known, "%s%.*s", i ? ", " : "", length, architecture->name);
+    }
     return cbn__error_own(err, CBN_STATUS_UNSUPPORTED,
-                          "architectures names %s, for which there are no formulas (there are for %s); give its shapes "
-                          "in a manifest",
+                          "architectures names %s, for which there are no formulas; give its shapes in a manifest "
+                          "(there are formulas for %s)",
                           cbn__json_quote(name, quote), cbn__buf_text(&known));
 }
 
@@ -113,7 +126,7 @@ static int32_t find_config(const json_t *root, struct load *load)
 
 static int32_t find_quant(const json_t *root, struct load *load)
 {
-    bool outside = json_object_get(root, "quantization_config") || load->scope.config == root;
+    bool outside = !cbn__json_is_absent(json_object_get(root, "quantization_config")) || load->scope.config == root;
     return cbn__quant_read(outside ? root : load->scope.config, outside ? "" : load->scope.where, &load->quant,
                            load->err);
 }
@@ -122,53 +135,9 @@ static int32_t read_layer_count(struct load *load)
 {
     int32_t status = cbn__json_read_extent(load->scope.config, load->scope.where, "num_hidden_layers",
                                            &load->layer_count, load->err);
-    if (status == CBN_STATUS_OK && load->layer_count > CBN__QUANT_LAYERS_MAX)
+    if (status == CBN_STATUS_OK && load->layer_count > CBN__LAYERS_MAX)
         return cbn__error_own(load->err, CBN_STATUS_LIMIT, "%snum_hidden_layers is %lld; at most %d is taken",
-                              load->scope.where, (long long)load->layer_count, CBN__QUANT_LAYERS_MAX);
-    return status;
-}
-
-/* A count that may be null or zero. */
-static int32_t read_count(const struct load *load, const char *field, int64_t *ret_value)
-{
-    const json_t *value = json_object_get(load->scope.config, field);
-    bool zero = json_is_null(value) || (json_is_integer(value) && json_integer_value(value) == 0);
-    *ret_value = 0;
-    return zero ? CBN_STATUS_OK
-                : cbn__json_read_extent(load->scope.config, load->scope.where, field, ret_value, load->err);
-}
-
-static int32_t test_array(const struct load *load, const struct cbn__condition *condition, bool *ret_holds)
-{
-    const json_t *array = json_object_get(load->scope.config, condition->field);
-    bool optional = condition->when == CBN__WHEN_NON_EMPTY;
-    *ret_holds = optional && json_array_size(array) > 0;
-    if (optional && cbn__json_is_absent(array))
-        return CBN_STATUS_OK;
-    if (!json_is_array(array))
-        return cbn__error_own(load->err, CBN_STATUS_INVALID, "%s%s is %s; it must be an array of integers",
-                              load->scope.where, condition->field, cbn__json_type_name(array));
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        const json_t *value = json_array_get(array, i);
-        if (!json_is_integer(value))
-            return cbn__error_own(load->err, CBN_STATUS_INVALID, "%s%s[%zu] is %s; it must be an integer",
-                                  load->scope.where, condition->field, i, cbn__json_type_name(value));
-        *ret_holds |= !optional && json_integer_value(value) == condition->value;
-    }
-    return CBN_STATUS_OK;
-}
-
-static int32_t test_condition(const struct load *load, const struct cbn__condition *condition, bool *ret_holds)
-{
-    if (condition->when == CBN__WHEN_ALWAYS) {
-        *ret_holds = true;
-        return CBN_STATUS_OK;
-    }
-    if (condition->when == CBN__WHEN_HAS || condition->when == CBN__WHEN_NON_EMPTY)
-        return test_array(load, condition, ret_holds);
-    int64_t count;
-    int32_t status = read_count(load, condition->field, &count);
-    *ret_holds = (count >= condition->value) == (condition->when == CBN__WHEN_AT_LEAST);
+                              load->scope.where, (long long)load->layer_count, CBN__LAYERS_MAX);
     return status;
 }
 
@@ -194,32 +163,16 @@ static int32_t explain_dtype(const struct load *load, const char *field, char re
     return status;
 }
 
-static int32_t read_layer_bound(const struct load *load, const char *field, int64_t fallback, int64_t *ret_value)
+static void explain_exclusion(const struct load *load, const struct cbn__layer_set *layers, const struct cbn__row *row,
+                              char reason[REASON_BYTES])
 {
-    *ret_value = fallback;
-    int32_t status = field ? read_count(load, field, ret_value) : CBN_STATUS_OK;
-    if (status == CBN_STATUS_OK && *ret_value > load->layer_count)
-        return cbn__error_own(load->err, CBN_STATUS_INVALID, "%s%s is %lld, more than num_hidden_layers (%lld)",
-                              load->scope.where, field, (long long)*ret_value, (long long)load->layer_count);
-    return status;
-}
-
-static int32_t explain_exclusion(const struct load *load, const struct cbn__block *block, const struct cbn__row *row,
-                                 char reason[REASON_BYTES])
-{
-    struct cbn__quant_query query = {.layer = row->layer, .modules = row->modules};
-    int32_t status = read_layer_bound(load, block->first_layer, 0, &query.first_layer);
-    if (status == CBN_STATUS_OK)
-        status = read_layer_bound(load, block->layer_end, load->layer_count, &query.layer_end);
-    if (status != CBN_STATUS_OK)
-        return status;
+    struct cbn__quant_query query = {.layer = row->layer, .modules = row->modules, .layers = layers};
     const char *field = cbn__quant_find_exclusion(&load->quant, &query);
     if (field)
         (void)snprintf(reason, REASON_BYTES, "quantization_config.%s leaves it out in every layer", field);
-    return CBN_STATUS_OK;
 }
 
-static int32_t append_row(struct load *load, const struct cbn__block *block, const struct cbn__row *row)
+static int32_t append_row(struct load *load, const struct cbn__layer_set *layers, const struct cbn__row *row)
 {
     struct cbn__formula_value n, k, groups;
     char reason[REASON_BYTES] = "";
@@ -229,7 +182,7 @@ static int32_t append_row(struct load *load, const struct cbn__block *block, con
     if (status == CBN_STATUS_OK)
         status = cbn__formula_eval(&load->scope, row->groups ? row->groups : "1", &groups);
     if (status == CBN_STATUS_OK)
-        status = explain_exclusion(load, block, row, reason);
+        explain_exclusion(load, layers, row, reason);
     if (status == CBN_STATUS_OK && row->dtype_field && !*reason)
         status = explain_dtype(load, row->dtype_field, reason);
     if (status != CBN_STATUS_OK)
@@ -250,11 +203,10 @@ static int32_t append_row(struct load *load, const struct cbn__block *block, con
 
 static int32_t append_block(struct load *load, const struct cbn__block *block)
 {
-    bool holds = false;
-    int32_t status = test_condition(load, &block->condition, &holds);
-    for (uint32_t i = 0; i < block->row_count && holds && status == CBN_STATUS_OK; i++)
-        if (!cbn__shapes_find(load->model, block->rows[i].layer))
-            status = append_row(load, block, &block->rows[i]);
+    struct cbn__layer_set layers;
+    int32_t status = cbn__condition_find_layers(&load->scope, load->architecture, block, load->layer_count, &layers);
+    for (uint32_t i = 0; i < block->row_count && layers.count > 0 && status == CBN_STATUS_OK; i++)
+        status = append_row(load, &layers, &block->rows[i]);
     return status;
 }
 

@@ -5,13 +5,13 @@
  */
 #include "model/quant.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "model/json.h"
 
-#define FIELD "quantization_config."
+#define WHERE_BYTES 64
 #define BLOCK_EXTENT 128
 #define MATCH_NONE (-2)
 #define MATCH_EVERY_LAYER (-1)
@@ -94,7 +94,7 @@ static int64_t read_layer_index(struct span component)
     if (!is_number(component))
         return MATCH_NONE;
     int64_t index = 0;
-    for (size_t i = 0; i < component.length && index < CBN__QUANT_LAYERS_MAX; i++)
+    for (size_t i = 0; i < component.length && index < CBN__LAYERS_MAX; i++)
         index = index * 10 + (component.text[i] - '0');
     return index;
 }
@@ -116,43 +116,30 @@ static int64_t match_entry(struct span entry, struct span module)
     return layer != MATCH_NONE && is_ancestor(rest, module) ? layer : MATCH_NONE;
 }
 
-/* Decoder layers of a query that are left out so far. */
-struct tally {
-    const struct cbn__quant_query *query;
-    int64_t left; /* how many are not left out */
-    uint8_t seen[CBN__QUANT_LAYERS_MAX / 8];
-};
-
-static void count_match(struct tally *tally, int64_t layer)
-{
-    if (layer == MATCH_EVERY_LAYER)
-        tally->left = 0;
-    if (layer < 0 || layer < tally->query->first_layer || layer >= tally->query->layer_end)
-        return;
-    uint8_t bit = (uint8_t)(1u << (layer % 8));
-    tally->left -= !(tally->seen[layer / 8] & bit);
-    tally->seen[layer / 8] |= bit;
-}
-
-static void count_modules(struct tally *tally, struct span entry, const char *modules)
+/* Takes the layers that the entry leaves out from those that are left. */
+static void remove_matches(struct cbn__layer_set *left, struct span entry, const char *modules)
 {
     while (*modules) {
         size_t length = strcspn(modules, " ");
-        count_match(tally, match_entry(entry, (struct span){modules, length}));
+        int64_t layer = match_entry(entry, (struct span){modules, length});
+        if (layer == MATCH_EVERY_LAYER)
+            memset(left, 0, sizeof(*left));
+        else
+            cbn__layer_set_remove(left, layer);
         modules += length + strspn(modules + length, " ");
     }
 }
 
 const char *cbn__quant_find_exclusion(const struct cbn__quant *quant, const struct cbn__quant_query *query)
 {
-    struct tally tally = {.query = query, .left = query->layer_end - query->first_layer};
+    struct cbn__layer_set left = *query->layers;
     for (uint32_t i = 0; i < CBN__QUANT_LISTS; i++) {
-        for (size_t j = 0; j < json_array_size(quant->lists[i]) && tally.left > 0; j++) {
+        for (size_t j = 0; j < json_array_size(quant->lists[i]) && left.count > 0; j++) {
             const json_t *text = json_array_get(quant->lists[i], j);
             struct span entry = {json_string_value(text), json_string_length(text)};
-            count_modules(&tally, entry, query->layer);
-            count_modules(&tally, entry, query->modules ? query->modules : "");
-            if (tally.left <= 0)
+            remove_matches(&left, entry, query->layer);
+            remove_matches(&left, entry, query->modules ? query->modules : "");
+            if (left.count == 0)
                 return list_fields[i];
         }
     }
@@ -171,29 +158,36 @@ static bool is_pattern(const char *entry)
     return false;
 }
 
-static int32_t check_entry(const json_t *entry, const char *field, size_t index, struct cbn_error *err)
+/* The object, and what its fields are called in messages. */
+struct quant_config {
+    const json_t *object;
+    char where[WHERE_BYTES]; /* "text_config.quantization_config." */
+    struct cbn_error *err;
+};
+
+static int32_t check_entry(const struct quant_config *quant, const json_t *entry, const char *field, size_t index)
 {
     char quote[CBN__JSON_QUOTE_BYTES];
     if (!json_is_string(entry) || json_string_length(entry) == 0)
-        return cbn__error_own(err, CBN_STATUS_INVALID, FIELD "%s[%zu] is %s; it must be the name of a module", field,
-                              index, json_is_string(entry) ? "empty" : cbn__json_type_name(entry));
+        return cbn__error_own(quant->err, CBN_STATUS_INVALID, "%s%s[%zu] is %s; it must be the name of a module",
+                              quant->where, field, index, json_is_string(entry) ? "empty" : cbn__json_type_name(entry));
     if (is_pattern(json_string_value(entry)))
-        return cbn__error_own(err, CBN_STATUS_UNSUPPORTED,
-                              FIELD "%s[%zu] \"%s\" is a pattern; only names of modules are taken: list them", field,
-                              index, cbn__json_quote(json_string_value(entry), quote));
+        return cbn__error_own(quant->err, CBN_STATUS_UNSUPPORTED,
+                              "%s%s[%zu] \"%s\" is a pattern; only names of modules are taken: list them", quant->where,
+                              field, index, cbn__json_quote(json_string_value(entry), quote));
     return CBN_STATUS_OK;
 }
 
-static int32_t read_list(const json_t *quant, const char *field, const json_t **ret_list, struct cbn_error *err)
+static int32_t read_list(const struct quant_config *quant, const char *field, const json_t **ret_list)
 {
-    const json_t *list = json_object_get(quant, field);
+    const json_t *list = json_object_get(quant->object, field);
     if (cbn__json_is_absent(list))
         return CBN_STATUS_OK;
     if (!json_is_array(list))
-        return cbn__error_own(err, CBN_STATUS_INVALID, FIELD "%s is %s; it must be an array of module names", field,
-                              cbn__json_type_name(list));
+        return cbn__error_own(quant->err, CBN_STATUS_INVALID, "%s%s is %s; it must be an array of module names",
+                              quant->where, field, cbn__json_type_name(list));
     for (size_t i = 0; i < json_array_size(list); i++) {
-        int32_t status = check_entry(json_array_get(list, i), field, i, err);
+        int32_t status = check_entry(quant, json_array_get(list, i), field, i);
         if (status != CBN_STATUS_OK)
             return status;
     }
@@ -202,68 +196,73 @@ static int32_t read_list(const json_t *quant, const char *field, const json_t **
 }
 
 /* A string field whose value must be one of two; where optional is set it may be absent. */
-static int32_t check_text(const json_t *quant, const char *field, const char *one, const char *other, bool optional,
-                          struct cbn_error *err)
+static int32_t check_text(const struct quant_config *quant, const char *field, const char *one, const char *other,
+                          bool optional)
 {
     char quote[CBN__JSON_QUOTE_BYTES];
     const char *text;
-    int32_t status = cbn__json_read_text(quant, FIELD, field, &text, err);
+    int32_t status = cbn__json_read_text(quant->object, quant->where, field, &text, quant->err);
     if (status != CBN_STATUS_OK || (!text && optional))
         return status;
     if (!text)
-        return cbn__error_own(err, CBN_STATUS_INVALID, FIELD "%s is missing; block FP8 says \"%s\"", field, one);
+        return cbn__error_own(quant->err, CBN_STATUS_INVALID, "%s%s is missing; block FP8 says \"%s\"", quant->where,
+                              field, one);
     if (strcmp(text, one) == 0 || strcmp(text, other) == 0)
         return CBN_STATUS_OK;
-    return cbn__error_own(err, CBN_STATUS_UNSUPPORTED,
-                          FIELD "%s is \"%s\"; only \"%s\" with 128x128 blocks is taken: give a block FP8 checkpoint",
-                          field, cbn__json_quote(text, quote), one);
+    return cbn__error_own(quant->err, CBN_STATUS_UNSUPPORTED,
+                          "%s%s is \"%s\"; only \"%s\" with 128x128 blocks is taken: give a block FP8 checkpoint",
+                          quant->where, field, cbn__json_quote(text, quote), one);
 }
 
-static int32_t check_block_size(const json_t *quant, struct cbn_error *err)
+static int32_t check_block_size(const struct quant_config *quant)
 {
-    const json_t *size = json_object_get(quant, "weight_block_size");
+    const json_t *size = json_object_get(quant->object, "weight_block_size");
     const json_t *n = json_array_get(size, 0), *k = json_array_get(size, 1);
     if (cbn__json_is_absent(size))
-        return cbn__error_own(err, CBN_STATUS_UNSUPPORTED,
-                              FIELD "weight_block_size is %s, so the scales are not per block; give a checkpoint with "
-                                    "[128, 128]",
-                              cbn__json_type_name(size));
+        return cbn__error_own(quant->err, CBN_STATUS_UNSUPPORTED,
+                              "%sweight_block_size is %s, so the scales are not per block; give a checkpoint with "
+                              "[128, 128]",
+                              quant->where, cbn__json_type_name(size));
     if (json_array_size(size) != 2 || !json_is_integer(n) || !json_is_integer(k))
-        return cbn__error_own(err, CBN_STATUS_INVALID,
-                              FIELD "weight_block_size is not an array of two integers; block "
-                                    "FP8 says [128, 128]");
+        return cbn__error_own(quant->err, CBN_STATUS_INVALID,
+                              "%sweight_block_size is not an array of two integers; block FP8 says [128, 128]",
+                              quant->where);
     if (json_integer_value(n) != BLOCK_EXTENT || json_integer_value(k) != BLOCK_EXTENT)
-        return cbn__error_own(err, CBN_STATUS_UNSUPPORTED,
-                              FIELD "weight_block_size is [%lld, %lld]; only [128, 128] is taken",
+        return cbn__error_own(quant->err, CBN_STATUS_UNSUPPORTED,
+                              "%sweight_block_size is [%lld, %lld]; only [128, 128] is taken", quant->where,
                               (long long)json_integer_value(n), (long long)json_integer_value(k));
     return CBN_STATUS_OK;
 }
 
-static int32_t check_format(const json_t *quant, struct cbn_error *err)
+/* scale_fmt tells what values weight scales have, not how they are stored: both kinds are block FP8. */
+static int32_t check_format(const struct quant_config *quant)
 {
-    int32_t status = check_text(quant, "quant_method", "fp8", "fp8", false, err);
+    int32_t status = check_text(quant, "quant_method", "fp8", "fp8", false);
     if (status == CBN_STATUS_OK)
-        status = check_text(quant, "fmt", "e4m3", "float8_e4m3fn", true, err);
+        status = check_text(quant, "fmt", "e4m3", "float8_e4m3fn", true);
     if (status == CBN_STATUS_OK)
-        status = check_text(quant, "activation_scheme", "dynamic", "dynamic", true, err);
-    return status == CBN_STATUS_OK ? check_block_size(quant, err) : status;
+        status = check_text(quant, "activation_scheme", "dynamic", "dynamic", true);
+    if (status == CBN_STATUS_OK)
+        status = check_block_size(quant);
+    return status == CBN_STATUS_OK ? check_text(quant, "scale_fmt", "ue8m0", "float", true) : status;
 }
 
 int32_t cbn__quant_read(const json_t *config, const char *where, struct cbn__quant *ret_quant, struct cbn_error *err)
 {
-    const json_t *quant = json_object_get(config, "quantization_config");
-    if (cbn__json_is_absent(quant))
+    struct quant_config quant = {.object = json_object_get(config, "quantization_config"), .err = err};
+    (void)snprintf(quant.where, sizeof(quant.where), "%squantization_config.", where);
+    if (cbn__json_is_absent(quant.object))
         return cbn__error_own(err, CBN_STATUS_UNSUPPORTED,
                               "%squantization_config is %s, so the model is not FP8; give the config of a block FP8 "
                               "checkpoint",
-                              where, cbn__json_type_name(quant));
-    if (!json_is_object(quant))
+                              where, cbn__json_type_name(quant.object));
+    if (!json_is_object(quant.object))
         return cbn__error_own(err, CBN_STATUS_INVALID, "%squantization_config is %s; it must be an object", where,
-                              cbn__json_type_name(quant));
+                              cbn__json_type_name(quant.object));
     struct cbn__quant read = {{NULL}};
-    int32_t status = check_format(quant, err);
+    int32_t status = check_format(&quant);
     for (uint32_t i = 0; i < CBN__QUANT_LISTS && status == CBN_STATUS_OK; i++)
-        status = read_list(quant, list_fields[i], &read.lists[i], err);
+        status = read_list(&quant, list_fields[i], &read.lists[i]);
     if (status == CBN_STATUS_OK)
         *ret_quant = read;
     return status;

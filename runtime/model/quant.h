@@ -12,20 +12,19 @@
 
 #include <cubinet/status.h>
 
+#include "model/layer_set.h"
+
 #define CBN__QUANT_LISTS 2
 
 struct cbn__quant {
     const json_t *lists[CBN__QUANT_LISTS]; /* arrays of strings, or NULL; borrowed from the config */
 };
 
-#define CBN__QUANT_LAYERS_MAX 65536
-
 /* A kind of layer, for the question whether any of it is block FP8. */
 struct cbn__quant_query {
-    const char *layer;   /* "self_attn.qkv_proj" */
-    const char *modules; /* "self_attn.q_proj self_attn.k_proj", or NULL */
-    int64_t first_layer; /* of the decoder layers that have it */
-    int64_t layer_end;   /* at most CBN__QUANT_LAYERS_MAX */
+    const char *layer;                   /* "self_attn.qkv_proj" */
+    const char *modules;                 /* "self_attn.q_proj self_attn.k_proj", or NULL */
+    const struct cbn__layer_set *layers; /* that have it */
 };
 
 /*

@@ -74,14 +74,6 @@ int32_t cbn__shapes_append(struct cbn_model *model, const struct cbn_model_shape
     return CBN_STATUS_OK;
 }
 
-const struct cbn_model_shape *cbn__shapes_find(const struct cbn_model *model, const char *layer)
-{
-    for (uint32_t i = 0; i < model->count; i++)
-        if (strcmp(model->shapes[i].layer, layer) == 0)
-            return &model->shapes[i];
-    return NULL;
-}
-
 uint32_t cbn_model_shape_count(const struct cbn_model *model)
 {
     return model ? model->count : 0;

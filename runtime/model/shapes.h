@@ -20,7 +20,5 @@ void cbn__shapes_destroyp(struct cbn_model **model);
 struct cbn_model *cbn__shapes_create(const char *name);
 /* Copies the shape and its strings. NO_MEMORY or OK. */
 int32_t cbn__shapes_append(struct cbn_model *model, const struct cbn_model_shape *shape, struct cbn_error *err);
-/* NULL when no shape has that layer. */
-const struct cbn_model_shape *cbn__shapes_find(const struct cbn_model *model, const char *layer);
 
 #endif

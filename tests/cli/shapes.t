@@ -306,7 +306,7 @@ Files that are missing, empty, malformed, of no known architecture; a sharding t
   ! cubinet: shapes: the file holds an array; a config.json is an object
   [1]
   $ echo '{"architectures": ["FrobnicateForCausalLM"]}' > other.json; cubinet shapes --model other.json
-  ! cubinet: shapes: architectures names FrobnicateForCausalLM, for which there are no formulas (there are for DeepseekV3ForCausalLM, DeepseekV32ForCausalLM, DeepseekV4ForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM); give its shapes in a manifest
+  ! cubinet: shapes: architectures names FrobnicateForCausalLM, for which there are no formulas; give its shapes in a manifest (there are formulas for DeepseekV3, DeepseekV32, GlmMoeDsa, DeepseekV4, Glm4Moe, Qwen3, Qwen3VL, Qwen3Moe, Qwen3VLMoe, Qwen3Next, Qwen3_5, Qwen3_5Moe, MiniMaxM2)
   [1]
   $ cubinet shapes --model $MODELS/DeepSeek-V3.json --tp 7
   ! cubinet: shapes: tp 7 does not divide num_attention_heads (128); give a number of ranks that does

@@ -80,6 +80,14 @@ static inline const struct cbn_model_shape *find_shape(const struct cbn_model *m
     return found;
 }
 
+static inline void expect_shape(const struct cbn_model *model, const char *layer, int64_t n, int64_t k, int64_t groups)
+{
+    const struct cbn_model_shape *shape = find_shape(model, layer);
+    ck_assert_int_eq(shape->n, n);
+    ck_assert_int_eq(shape->k, k);
+    ck_assert_int_eq(shape->groups, groups);
+}
+
 #define COUNT(table) (int)(sizeof(table) / sizeof((table)[0]))
 
 static inline TCase *make_case(Suite *suite, const char *name)

@@ -26,6 +26,8 @@ static const struct {
     {"quant_method", "\"nvfp4\"", CBN_STATUS_UNSUPPORTED, "quant_method is \"nvfp4\""},
     {"fmt", "\"e5m2\"", CBN_STATUS_UNSUPPORTED, "fmt is \"e5m2\""},
     {"activation_scheme", "\"static\"", CBN_STATUS_UNSUPPORTED, "activation_scheme is \"static\""},
+    {"scale_fmt", "\"e4m3\"", CBN_STATUS_UNSUPPORTED, "scale_fmt is \"e4m3\""},
+    {"scale_fmt", "8", CBN_STATUS_INVALID, "scale_fmt is an integer"},
     {"weight_block_size", NULL, CBN_STATUS_UNSUPPORTED, "weight_block_size is missing"},
     {"weight_block_size", "null", CBN_STATUS_UNSUPPORTED, "weight_block_size is null"},
     {"weight_block_size", "[128]", CBN_STATUS_INVALID, "weight_block_size is not an array of two"},
@@ -109,6 +111,64 @@ START_TEST(test_exclusion_layer_by_layer)
 }
 END_TEST
 
+/* Only the layers that have linear attention count: every 4th of 64 does not. */
+START_TEST(test_exclusion_in_scattered_layers)
+{
+    for (int last = 61; last <= 62; last++) {
+        json_t *config = read_model("Qwen3.6-27B-FP8"), *list = json_array();
+        for (int i = 0; i <= last; i++)
+            json_array_append_new(list, json_sprintf("model.language_model.layers.%d.linear_attn.in_proj_z", i));
+        json_object_set_new(json_object_get(config, "quantization_config"), "modules_to_not_convert", list);
+        struct cbn_model *model = load_config(config, 1, 0);
+        ck_assert_uint_eq(find_shape(model, "linear_attn.in_proj_qkvz")->fp8, last == 61);
+        ck_assert_uint_eq(find_shape(model, "linear_attn.out_proj")->fp8, 1);
+        cbn_model_destroy(model);
+    }
+}
+END_TEST
+
+/* The long lists of real checkpoints name norms, gates and projections that are no FP8 layer anyway. */
+START_TEST(test_real_lists_leave_nothing_out)
+{
+    static const struct {
+        const char *model;
+        size_t entries;
+    } lists[] = {{"GLM-5-FP8", 712}, {"Qwen3-30B-A3B-FP8", 145}, {"MiniMax-M2.5", 3}};
+    for (int i = 0; i < COUNT(lists); i++) {
+        json_t *config = read_model(lists[i].model);
+        ck_assert_uint_eq(
+            json_array_size(json_object_get(json_object_get(config, "quantization_config"), "modules_to_not_convert")),
+            lists[i].entries);
+        struct cbn_model *model = load_config(config, 1, 0);
+        for (uint32_t j = 0; j < cbn_model_shape_count(model); j++)
+            ck_assert_str_eq(cbn_model_shape_get(model, j)->reason, "");
+        cbn_model_destroy(model);
+    }
+}
+END_TEST
+
+START_TEST(test_scale_fmt_is_taken)
+{
+    static const char *const values[] = {"\"ue8m0\"", "\"float\"", "null", NULL};
+    for (int i = 0; i < COUNT(values); i++) {
+        struct cbn_model *model = load_config(edit_quant("DeepSeek-V3.2", "scale_fmt", values[i]), 8, 0);
+        ck_assert_uint_eq(find_shape(model, "self_attn.o_proj")->fp8, 1);
+        cbn_model_destroy(model);
+    }
+}
+END_TEST
+
+START_TEST(test_fields_of_a_nested_quantization)
+{
+    json_t *config = read_model("Qwen3.6-27B-FP8"), *quant = json_object_get(config, "quantization_config");
+    json_object_set_new(quant, "quant_method", json_string("modelopt"));
+    json_object_set(json_object_get(config, "text_config"), "quantization_config", quant);
+    json_object_set_new(config, "quantization_config", json_null());
+    expect_refusal(config, 8, 0, CBN_STATUS_UNSUPPORTED,
+                   "text_config.quantization_config.quant_method is \"modelopt\"");
+}
+END_TEST
+
 START_TEST(test_fp4_experts)
 {
     json_t *config = read_model("DeepSeek-V4-Flash-FP8");
@@ -131,6 +191,10 @@ int main(void)
     tcase_add_loop_test(tcase, test_bad_quantization, 0, COUNT(bad_quants));
     tcase_add_loop_test(tcase, test_exclusions, 0, COUNT(exclusions));
     tcase_add_test(tcase, test_exclusion_layer_by_layer);
+    tcase_add_test(tcase, test_exclusion_in_scattered_layers);
+    tcase_add_test(tcase, test_real_lists_leave_nothing_out);
+    tcase_add_test(tcase, test_scale_fmt_is_taken);
+    tcase_add_test(tcase, test_fields_of_a_nested_quantization);
     tcase_add_test(tcase, test_fp4_experts);
     return run_suite(suite);
 }

@@ -25,6 +25,8 @@
 
 #define DB_BYTES 48u
 #define DB_AT_FLAGS 4u
+#define DB_KINDS 0x7fu /* above them the free list's record carries flags of the environment */
+#define DB_INTEGER_KEY 8u
 #define DB_AT_DEPTH 6u
 #define DB_AT_ROOT 40u
 
@@ -268,8 +270,9 @@ static bool check_page(struct walk *walk, uint64_t page, enum tree tree, uint32_
 
 static bool check_tree(struct walk *walk, uint64_t root, enum tree tree, uint32_t depth)
 {
+    /* LMDB sizes its work by the depth, of an empty tree too. */
     if (root == NO_ROOT)
-        return true;
+        return depth == 0 || refuse(walk, 0, "page states a depth of an empty tree");
     if (depth < 1 || depth > DEPTH_MAX)
         return refuse(walk, root, "page is the root of a tree of impossible depth");
     return check_page(walk, root, tree, 1, depth);
@@ -338,6 +341,9 @@ static bool check_trees(struct walk *walk)
         if (!read_at(walk->fd, meta[i], META_BYTES, (uint64_t)i * walk->meta.page_bytes))
             return refuse(walk, i, "page cannot be read");
     const uint8_t *newest = cbn__load_u64(meta[0] + META_AT_TRANSACTION) == walk->meta.transaction ? meta[0] : meta[1];
+    if ((load_u16(newest + META_AT_FREE_DB + DB_AT_FLAGS) & DB_KINDS) != DB_INTEGER_KEY ||
+        load_u16(newest + META_AT_MAIN_DB + DB_AT_FLAGS) != 0)
+        return refuse(walk, newest == meta[0] ? 0 : 1, "page states a tree of an unknown kind");
     uint32_t free_depth = load_u16(newest + META_AT_FREE_DB + DB_AT_DEPTH);
     uint32_t main_depth = load_u16(newest + META_AT_MAIN_DB + DB_AT_DEPTH);
     return check_tree(walk, walk->meta.main_root, TREE_MAIN, main_depth) &&

@@ -470,6 +470,42 @@ START_TEST(the_walk_takes_what_lmdb_makes)
 }
 END_TEST
 
+/* Fields of a meta page that send LMDB astray while every page is sound: found by fuzz_pages. */
+START_TEST(the_walk_refuses_trees_that_cannot_be)
+{
+    static const struct {
+        size_t offset;
+        uint8_t bytes[8];
+        size_t size;
+    } patches[] = {
+        {40 + 4, {0x0c}, 1},                                                 /* the free list's kind: duplicates */
+        {88 + 4, {0x04}, 1},                                                 /* the main tree's kind: duplicates */
+        {40 + 40, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 8},      /* no root, and the depth stays 1 */
+    };
+    SCRATCH_AUTO scratch = scratch_make_in_memory();
+    const char *data = in(&scratch, "cache/data.mdb");
+    struct cbn__cabinet *cabinet = open_cabinet(in(&scratch, "cache"), NULL);
+    ck_assert_int_eq(put(cabinet, 1, 100, 13000), CBN_STATUS_OK);
+    cbn__cabinet_close(cabinet);
+    struct file file = load(data);
+    size_t meta_at = cbn__load_u64(file.bytes + 144) > cbn__load_u64(file.bytes + 4096 + 144) ? 0 : 4096;
+    struct cbn__pages_meta meta;
+    char problem[CBN__PAGES_PROBLEM_BYTES];
+    int fd = open(data, O_RDWR);
+    ck_assert_int_eq(cbn__pages_check(fd, &meta, problem), 0);
+    ck_assert_uint_ne(meta.free_root, UINT64_MAX);
+    for (size_t i = 0; i < sizeof(patches) / sizeof(patches[0]); i++) {
+        off_t at = (off_t)(meta_at + patches[i].offset);
+        ck_assert_int_eq(pwrite(fd, patches[i].bytes, patches[i].size, at), (ssize_t)patches[i].size);
+        ck_assert_msg(cbn__pages_check(fd, &meta, problem) == EBADMSG, "patch %zu", i);
+        ck_assert_int_eq(pwrite(fd, file.bytes + at, patches[i].size, at), (ssize_t)patches[i].size);
+    }
+    ck_assert_int_eq(cbn__pages_check(fd, &meta, problem), 0);
+    (void)close(fd);
+    free(file.bytes);
+}
+END_TEST
+
 START_TEST(an_odd_thing_in_the_file_s_place)
 {
     SCRATCH_AUTO scratch = scratch_make_in_memory();
@@ -516,6 +552,7 @@ int main(void)
     tcase_add_test(cases, each_names_problems);
     tcase_add_test(cases, a_short_healthy_file);
     tcase_add_test(cases, the_walk_takes_what_lmdb_makes);
+    tcase_add_test(cases, the_walk_refuses_trees_that_cannot_be);
     tcase_add_test(cases, an_odd_thing_in_the_file_s_place);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

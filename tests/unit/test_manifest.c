@@ -82,6 +82,20 @@ START_TEST(test_every_field)
 }
 END_TEST
 
+START_TEST(test_quantize_needs_no_n)
+{
+    struct cbn_model *model = load("{\"schema\": \"cubinet.manifest/1\", \"shapes\": ["
+                                   "{\"op\": \"fp8_quantize\", \"k\": 7168}]}");
+    ck_assert_int_eq(cbn_model_shape_get(model, 0)->n, 1);
+    ck_assert_int_eq(cbn_model_shape_get(model, 0)->k, 7168);
+    cbn_model_destroy(model);
+    expect_refusal("{\"schema\": \"cubinet.manifest/1\", \"shapes\": [{\"op\": \"fp8_quantize\", \"n\": 0, \"k\": 1}]}",
+                   CBN_STATUS_INVALID, "shapes[0].n is 0");
+    expect_refusal("{\"schema\": \"cubinet.manifest/1\", \"shapes\": [{\"op\": \"fp8_gemm\", \"k\": 1}]}",
+                   CBN_STATUS_INVALID, "shapes[0].n is missing");
+}
+END_TEST
+
 START_TEST(test_shapes_output_is_one_too)
 {
     struct cbn_model *model = load("{\"schema\": \"cubinet.shapes/1\", \"shapes\": []}");
@@ -203,6 +217,7 @@ int main(void)
     TCase *tcase = tcase_create("manifest");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, test_every_field);
+    tcase_add_test(tcase, test_quantize_needs_no_n);
     tcase_add_test(tcase, test_shapes_output_is_one_too);
     tcase_add_test(tcase, test_many_shapes);
     tcase_add_loop_test(tcase, test_bad_manifest, 0, COUNT(bad_manifests));

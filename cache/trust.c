@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OVERRIDE "or override with CBN_RUNTIME_TRUST_FOLDER"
+#define OVERRIDE "or override with --trust-folder (CBN_RUNTIME_TRUST_FOLDER)"
 
 static bool own_or_root(uid_t uid)
 {

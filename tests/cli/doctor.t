@@ -30,7 +30,7 @@ Without a compiler, and with a folder that others can write: exit 1, each with i
           mend: nothing is needed to warm a cache; to launch, install an NVIDIA driver of 12.4 or newer, or name its libcuda.so.1 in CUBINET_CUDA
   ok  nvrtc: NVRTC 13.0 from <FAKE>/libnvrtc_stub.so
   failed  cache-folder: open: exists, <FILESYSTEM>, mode 0777, owner <UID>, writable, <SIZE> free; everyone can write it
-          mend: run chmod o-w '<WORK>/open', or override with CBN_RUNTIME_TRUST_FOLDER
+          mend: run chmod o-w '<WORK>/open', or override with --trust-folder (CBN_RUNTIME_TRUST_FOLDER)
   failed  layer: no layer is open: every kernel is compiled to memory
           mend: name a cache folder with --cache or CUBINET_CACHE
   [1]

@@ -131,13 +131,29 @@ A folder that cannot be made, or is not there.
 A folder that others can write is refused, and the message names the mend.
 
   $ . ./environment; mkdir open; chmod 0777 open; warm --cache open
-  ! cubinet: warm: the cache folder open is not trusted: everyone can write it; run chmod o-w '<WORK>/open', or override with CBN_RUNTIME_TRUST_FOLDER
+  ! cubinet: warm: the cache folder open is not trusted: everyone can write it; run chmod o-w '<WORK>/open', or override with --trust-folder (CBN_RUNTIME_TRUST_FOLDER)
   [1]
   $ cubinet --cache open ls
-  ! cubinet: ls: the cache folder open is not trusted: everyone can write it; run chmod o-w '<WORK>/open', or override with CBN_RUNTIME_TRUST_FOLDER
+  ! cubinet: ls: the cache folder open is not trusted: everyone can write it; run chmod o-w '<WORK>/open', or override with --trust-folder (CBN_RUNTIME_TRUST_FOLDER)
   [1]
   $ cubinet --cache open explain --op fp8_gemm --m 0 --n 1 --k 1 --arch sm_90a | grep chosen
-  ! cubinet: explain: the cache folder open is not trusted: everyone can write it; run chmod o-w '<WORK>/open', or override with CBN_RUNTIME_TRUST_FOLDER
+  ! cubinet: explain: the cache folder open is not trusted: everyone can write it; run chmod o-w '<WORK>/open', or override with --trust-folder (CBN_RUNTIME_TRUST_FOLDER)
+  [1]
+
+The override, said once.
+
+  $ . ./environment; warm --cache open --trust-folder
+  profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
+  request: arch=sm_90a m=0..131072
+  requested 1, already 0, compiled 1, failed 0, uncovered 0, <S> s
+  ! cubinet: the cache folder open is used by override although everyone can write it
+  ! cubinet: [1/1] compiled: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
+  $ cubinet --trust-folder --cache open ls | wc -l
+  2
+  ! cubinet: the cache folder open is used by override although everyone can write it
+  ! cubinet: 1 entry, <SIZE>
+  $ cubinet --cache open ls
+  ! cubinet: ls: the cache folder open is not trusted: everyone can write it; run chmod o-w '<WORK>/open', or override with --trust-folder (CBN_RUNTIME_TRUST_FOLDER)
   [1]
 
 A base below the cache serves what it holds; it is never written.
@@ -156,6 +172,7 @@ A base below the cache serves what it holds; it is never written.
       "bias": "none",
       "no_pdl": false,
       "propagate": false,
+      "approx": false,
       "sms": null,
       "max_sms": null,
       "policy": "default",
@@ -245,6 +262,7 @@ A build that fails, one that dies, a compiler that lacks its other half, a kerne
       "bias": "none",
       "no_pdl": false,
       "propagate": false,
+      "approx": false,
       "sms": null,
       "max_sms": null,
       "policy": "default",

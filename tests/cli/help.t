@@ -24,6 +24,8 @@ Help of the tool and of every verb.
                                 CUBINET_BASES, a colon list)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
+    --trust-folder              use a cache folder that is refused since others could write it or
+                                replace it
     -h, --help                  this help
     --version                   the same as the verb version
 
@@ -71,6 +73,8 @@ Help of the tool and of every verb.
     --bias none|out|fp32        bias of the output's dtype or fp32 (default: none)
     --no-pdl                    no programmatic dependent launch
     --propagate                 non-finite activations become NaN codes
+    --approx                    fp8_quantize divides by div.approx.ftz, as kernels built with fast
+                                math do; fp32 scales only
     --sms S                     SMs of the device (default: the architecture's usual count)
     --max-sms S                 SMs that a call may use (default: all)
     --policy default|reference  guard table (default: CUBINET_POLICY, else default)
@@ -86,6 +90,8 @@ Help of the tool and of every verb.
                                 CUBINET_BASES, a colon list)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
+    --trust-folder              use a cache folder that is refused since others could write it or
+                                replace it
     -h, --help                  this help
     --version                   the same as the verb version
   $ cubinet warm --help | cmp - <(cubinet help warm) && echo same
@@ -126,6 +132,8 @@ Help of the tool and of every verb.
     --bias none|out|fp32        bias of the output's dtype or fp32 (default: none)
     --no-pdl                    no programmatic dependent launch
     --propagate                 non-finite activations become NaN codes
+    --approx                    fp8_quantize divides by div.approx.ftz, as kernels built with fast
+                                math do; fp32 scales only
     --sms S                     SMs of the device (default: the architecture's usual count)
     --max-sms S                 SMs that a call may use (default: all)
     --policy default|reference  guard table (default: CUBINET_POLICY, else default)
@@ -141,6 +149,8 @@ Help of the tool and of every verb.
                                 CUBINET_BASES, a colon list)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
+    --trust-folder              use a cache folder that is refused since others could write it or
+                                replace it
     -h, --help                  this help
     --version                   the same as the verb version
   $ cubinet -h ls
@@ -164,6 +174,8 @@ Help of the tool and of every verb.
                                 CUBINET_BASES, a colon list)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
+    --trust-folder              use a cache folder that is refused since others could write it or
+                                replace it
     -h, --help                  this help
     --version                   the same as the verb version
   $ for verb in check shapes verify matrix selftest doctor config version help; do
@@ -179,9 +191,11 @@ Help of the tool and of every verb.
   usage: cubinet version
   usage: cubinet help [VERB] [--man | --completion SHELL]
 
-The man page in the tree is what the option tables give.
+The man page and the completion script in the tree are what the option tables give.
 
   $ cubinet help --man | cmp - $TOOLS/man/cubinet.1 && echo same
+  same
+  $ cubinet help --completion bash | cmp - $TOOLS/man/cubinet.bash && echo same
   same
 
 Completion.

@@ -277,6 +277,7 @@ As JSON.
       "bias": "none",
       "no_pdl": false,
       "propagate": false,
+      "approx": false,
       "sms": null,
       "max_sms": null,
       "policy": "reference",

@@ -34,6 +34,7 @@ The whole list of the three models, with a compiler that only counts.
       "bias": "none",
       "no_pdl": false,
       "propagate": false,
+      "approx": false,
       "sms": null,
       "max_sms": null,
       "policy": "default",

@@ -26,6 +26,8 @@ No verb, an unknown verb, verbs that this version does not have.
   !                               CUBINET_BASES, a colon list)
   !   --json                      print JSON
   !   --quiet                     no progress and no notices on stderr
+  !   --trust-folder              use a cache folder that is refused since others could write it or
+  !                               replace it
   !   -h, --help                  this help
   !   --version                   the same as the verb version
   !

@@ -46,6 +46,7 @@ The whole way with a compiler that only counts: check, warm, check, warm again, 
       "bias": "none",
       "no_pdl": false,
       "propagate": false,
+      "approx": false,
       "sms": null,
       "max_sms": null,
       "policy": "reference",
@@ -79,6 +80,7 @@ A second warm compiles nothing, and opens no compiler.
       "bias": "none",
       "no_pdl": false,
       "propagate": false,
+      "approx": false,
       "sms": null,
       "max_sms": null,
       "policy": "reference",
@@ -185,3 +187,20 @@ Another profile is another request.
   requested 2, present 1, missing 1, uncovered 0
   missing: fp8_quantize/vector sm_80 IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=0 VEC=16
   [3]
+
+Approximate division is the quantiser's: the product beside it stays exact.
+
+  $ cubinet check --manifest m.json --arch sm_90a --policy reference --approx --max-m 1
+  profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none approx policy=reference
+  request: arch=sm_90a m=0..1
+  requested 2, present 1, missing 1, uncovered 0
+  missing: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=1 PDL=1 VEC=16
+  [3]
+  $ cubinet explain --op fp8_quantize --t 1 --k 128 --arch sm_90a --approx | head -n 4
+  call: fp8_quantize sm_90a t=1 k=128
+  profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none approx policy=default
+  chosen: vector
+  key: <HASH7>
+  $ cubinet explain --op fp8_gemm --m 1 --n 128 --k 128 --arch sm_90a --approx
+  ! cubinet: explain: approx: 1; give 0: fp8_gemm quantises by exact division
+  [2]

@@ -31,7 +31,7 @@ static int look(struct cli *cli, struct cli_report *report)
     struct cbn_warm_result result = {.size = sizeof(result)};
     struct cbn_error err = {0};
     int32_t status = cbn_check(cli->runtime, request->queries, (uint32_t)request->count, &options, &result, &err);
-    cli_progress_clear(cli);
+    cli_bar_clear();
     if (status == CBN_STATUS_INVALID)
         return cli_fail(cli, CLI_USAGE, "%s", err.message);
     if (status != CBN_STATUS_OK)

@@ -6,6 +6,7 @@
 #ifndef CUBINET_CLI_H
 #define CUBINET_CLI_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -38,14 +39,14 @@ struct cli_numbers {
 struct cli_options {
     const char *cache;
     struct cli_texts bases;
-    bool json, quiet, help, version;
+    bool json, quiet, help, version, trust_folder;
 
     const char *model, *manifest, *ops, *arch;
     bool all;
     int64_t tp, ep, max_m, jobs;
 
     int64_t in, out, weight_scale, scale_gran, act_scale, bias, sms, max_sms;
-    bool pow2, no_pdl, propagate, strict_route;
+    bool pow2, no_pdl, propagate, approx, strict_route;
     const char *policy, *disable, *enable;
 
     const char *op, *kernel;
@@ -53,6 +54,10 @@ struct cli_options {
     struct cli_numbers m_list;
     int64_t sort;
     bool repair, dry_run;
+    const char *cubin, *compiler;
+    bool source, resources, prometheus;
+    int64_t max_size, older_than;
+    bool stale, unpinned_too, compact, pin;
     bool man;
     int64_t completion;
 };
@@ -63,6 +68,8 @@ enum cli_kind {
     CLI_TEXTS,   /* struct cli_texts, repeatable */
     CLI_NUMBER,  /* int64_t in [low, high] */
     CLI_NUMBERS, /* struct cli_numbers: a comma list, each in [low, high] */
+    CLI_SIZE,    /* int64_t, bytes: "512MiB" */
+    CLI_SPAN,    /* int64_t, seconds: "30d" */
     CLI_CHOICE   /* int64_t: low + the position in argument, which lists the words: "a|b|c" */
 };
 
@@ -85,6 +92,7 @@ struct cli_group {
 struct cli;
 
 #define CLI_GROUPS_MAX 4
+#define CLI_ARGUMENTS_ANY INT_MAX
 
 struct cli_verb {
     const char *name;
@@ -92,7 +100,7 @@ struct cli_verb {
     const char *summary;
     const char *details;                                /* one paragraph */
     const struct cli_group *groups[CLI_GROUPS_MAX + 1]; /* besides the global one; ends in NULL */
-    int argument_max;
+    int argument_max; /* arguments that are no options */
     int (*run)(struct cli *cli);
 };
 
@@ -121,6 +129,10 @@ void cli_parse_done(struct cli *cli);
 
 /* numbers.c: NULL, or what is wrong with the text ("is not a number", ...). */
 const char *cli_number_read(const char *text, int64_t low, int64_t high, int64_t *ret_number);
+/* Bytes with a unit ("512MiB"), seconds with a unit ("30d"), a compiler's version ("12.9") as 1000 * major + minor. */
+const char *cli_size_read(const char *text, int64_t *ret_bytes);
+const char *cli_span_read(const char *text, int64_t *ret_s);
+const char *cli_version_read(const char *text, uint32_t *ret_version);
 /* The position of text in "a|b|c"; -1 when it is none of them. */
 int cli_choice_find(const char *choices, const char *text, size_t text_length);
 /* Writes the word at a position of "a|b|c". */
@@ -159,13 +171,32 @@ json_t *cli_spec_params_json(const struct cbn_spec *spec);
 /* The value of a parameter or fact: dtypes and architectures by name. text_bytes >= 24. */
 void cli_value_format(const char *name, int64_t value, char *ret_text, size_t text_bytes);
 
+/* entry.c: what is kept of an entry after its callback. */
+struct cli_entry {
+    struct cbn_spec spec;
+    uint64_t size_bytes, hits;
+    int64_t created_s, last_used_s;
+    uint32_t compile_ms, registers, shared_bytes, spill_bytes, layer;
+    bool pinned;
+    char compiler[32];
+    char source_digest[33];
+    char *layer_path;
+};
+void cli_entry_keep(const struct cbn_entry_info *info, struct cli_entry *ret_entry);
+void cli_entry_done(struct cli_entry *entry);
+json_t *cli_entry_json(const struct cli_entry *entry);
+
 /* output.c: data on stdout, talk on stderr. */
+/* A line of progress on the terminal that the next talk, or the next bar, wipes. */
+void cli_bar_show(const char *text);
+void cli_bar_clear(void);
 void cli_say(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints "cubinet: VERB: message" and returns code. */
 int cli_fail(const struct cli *cli, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int cli_fail_error(const struct cli *cli, const struct cbn_error *err);
 void *cli_grow(void *items, size_t *capacity, size_t count, size_t item_bytes); /* exits when memory is out */
 char *cli_text_copy(const char *text);
+unsigned char *cli_bytes_copy(const void *bytes, size_t size);
 char *cli_text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 json_t *cli_json_begin(const struct cli *cli);                      /* with the verb's schema */
 void cli_json_set(json_t *object, const char *name, json_t *value); /* exits when memory is out */
@@ -184,13 +215,19 @@ struct cli_table {
 };
 void cli_table_add(struct cli_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void cli_table_print(struct cli_table *table, FILE *file, const char *indent); /* and frees the cells */
+void cli_table_done(struct cli_table *table);
 
 /* The verbs, one file each. */
 int cli_warm(struct cli *cli);
 int cli_check(struct cli *cli);
 int cli_shapes(struct cli *cli);
 int cli_ls(struct cli *cli);
+int cli_show(struct cli *cli);
+int cli_stats(struct cli *cli);
 int cli_verify(struct cli *cli);
+int cli_prune(struct cli *cli);
+int cli_pin(struct cli *cli);
+int cli_unpin(struct cli *cli);
 int cli_explain(struct cli *cli);
 int cli_matrix(struct cli *cli);
 int cli_selftest(struct cli *cli);

@@ -48,7 +48,7 @@ static void print_verb_names(FILE *file)
 static void print_verb_options(FILE *file, const struct cli_verb *verb)
 {
     (void)fprintf(file, "    %s) options='", verb->name);
-    if (verb->argument_max > 0)
+    if (verb->run == cli_help)
         print_verb_names(file);
     for (int i = 0; verb->groups[i]; i++)
         print_option_names(file, verb->groups[i]);

@@ -21,6 +21,8 @@ static const struct cli_row global_rows[] = {
      "read-only base layer below it; may be given several times (default: CUBINET_BASES, a colon list)", 0, 0},
     {"json", 0, CLI_FLAG, AT(json), NULL, "print JSON", 0, 0},
     {"quiet", 0, CLI_FLAG, AT(quiet), NULL, "no progress and no notices on stderr", 0, 0},
+    {"trust-folder", 0, CLI_FLAG, AT(trust_folder), NULL,
+     "use a cache folder that is refused since others could write it or replace it", 0, 0},
     {"help", 'h', CLI_FLAG, AT(help), NULL, "this help", 0, 0},
     {"version", 0, CLI_FLAG, AT(version), NULL, "the same as the verb version", 0, 0},
 };
@@ -40,6 +42,8 @@ static const struct cli_row profile_rows[] = {
      CBN_BIAS_NONE, 0},
     {"no-pdl", 0, CLI_FLAG, AT(no_pdl), NULL, "no programmatic dependent launch", 0, 0},
     {"propagate", 0, CLI_FLAG, AT(propagate), NULL, "non-finite activations become NaN codes", 0, 0},
+    {"approx", 0, CLI_FLAG, AT(approx), NULL,
+     "fp8_quantize divides by div.approx.ftz, as kernels built with fast math do; fp32 scales only", 0, 0},
     {"sms", 0, CLI_NUMBER, AT(sms), "S", "SMs of the device (default: the architecture's usual count)", 1, 65536},
     {"max-sms", 0, CLI_NUMBER, AT(max_sms), "S", "SMs that a call may use (default: all)", 1, 65536},
     {"policy", 0, CLI_TEXT, AT(policy), "default|reference", "guard table (default: CUBINET_POLICY, else default)", 0,

@@ -14,10 +14,28 @@ static void die_without_memory(void)
     exit(CLI_FAILED);
 }
 
+/* The terminal is one for the whole process, and so is the bar on it. */
+static bool bar_is_shown;
+
+void cli_bar_show(const char *text)
+{
+    (void)fprintf(stderr, "\r\033[K%s", text);
+    (void)fflush(stderr);
+    bar_is_shown = true;
+}
+
+void cli_bar_clear(void)
+{
+    if (bar_is_shown)
+        (void)fputs("\r\033[K", stderr);
+    bar_is_shown = false;
+}
+
 void cli_say(const struct cli *cli, const char *format, ...)
 {
     if (cli->options.quiet)
         return;
+    cli_bar_clear();
     va_list args;
     va_start(args, format);
     (void)fputs("cubinet: ", stderr);
@@ -28,6 +46,7 @@ void cli_say(const struct cli *cli, const char *format, ...)
 
 int cli_fail(const struct cli *cli, int code, const char *format, ...)
 {
+    cli_bar_clear();
     va_list args;
     va_start(args, format);
     (void)fputs("cubinet: ", stderr);
@@ -61,6 +80,15 @@ char *cli_text_copy(const char *text)
     char *copy = strdup(text);
     if (!copy)
         die_without_memory();
+    return copy;
+}
+
+unsigned char *cli_bytes_copy(const void *bytes, size_t size)
+{
+    unsigned char *copy = malloc(size ? size : 1);
+    if (!copy)
+        die_without_memory();
+    memcpy(copy, bytes, size);
     return copy;
 }
 
@@ -183,6 +211,14 @@ static void print_row(char *const *cells, size_t columns, const int *widths, FIL
     (void)fputc('\n', file);
 }
 
+void cli_table_done(struct cli_table *table)
+{
+    for (size_t i = 0; i < table->count; i++)
+        free(table->cells[i]);
+    free(table->cells);
+    *table = (struct cli_table){.columns = table->columns};
+}
+
 void cli_table_print(struct cli_table *table, FILE *file, const char *indent)
 {
     int widths[COLUMNS_MAX];
@@ -191,8 +227,5 @@ void cli_table_print(struct cli_table *table, FILE *file, const char *indent)
         (void)fputs(indent, file);
         print_row(table->cells + row, table->columns, widths, file);
     }
-    for (size_t i = 0; i < table->count; i++)
-        free(table->cells[i]);
-    free(table->cells);
-    *table = (struct cli_table){.columns = table->columns};
+    cli_table_done(table);
 }

@@ -84,6 +84,17 @@ static int store_texts(const struct cli *cli, const struct cli_row *row, const c
     return CLI_OK;
 }
 
+static int store_unit(const struct cli *cli, const struct cli_row *row, const char *text, int64_t *field)
+{
+    bool size = row->kind == CLI_SIZE;
+    const char *problem = size ? cli_size_read(text, field) : cli_span_read(text, field);
+    if (!problem)
+        return CLI_OK;
+    return cli_fail(cli, CLI_USAGE, "--%s '%s' %s; give %s", row->name, text, problem,
+                    size ? "a whole number of B, KiB, MiB, GiB or TiB, as in 512MiB"
+                         : "a whole number of s, m, h, d or w, as in 30d");
+}
+
 static int store(struct cli *cli, const struct cli_row *row, const char *text)
 {
     void *field = (char *)&cli->options + row->offset;
@@ -102,6 +113,9 @@ static int store(struct cli *cli, const struct cli_row *row, const char *text)
         return store_numbers(cli, row, text, field);
     case CLI_CHOICE:
         return store_choice(cli, row, text, field);
+    case CLI_SIZE:
+    case CLI_SPAN:
+        return store_unit(cli, row, text, field);
     case CLI_NUMBER:
         break;
     }
@@ -153,6 +167,11 @@ static int count_texts(const char **texts)
     return count;
 }
 
+static bool stores_number(enum cli_kind kind)
+{
+    return kind == CLI_NUMBER || kind == CLI_CHOICE || kind == CLI_SIZE || kind == CLI_SPAN;
+}
+
 /* Every number that some option can store. */
 static void set_unset(struct cli_options *options)
 {
@@ -160,7 +179,7 @@ static void set_unset(struct cli_options *options)
     for (const struct cli_verb *verb = cli_verbs; verb->name; verb++) {
         fill_pass(&pass, verb);
         for (int i = 0; i < pass.count; i++)
-            if (pass.rows[i]->kind == CLI_NUMBER || pass.rows[i]->kind == CLI_CHOICE)
+            if (stores_number(pass.rows[i]->kind))
                 *(int64_t *)(void *)((char *)options + pass.rows[i]->offset) = CLI_UNSET;
     }
 }

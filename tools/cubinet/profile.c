@@ -49,6 +49,7 @@ void cli_profile_get(struct cli *cli, struct cbn_profile *ret_profile)
     profile.pow2 = options->pow2;
     profile.pdl = !options->no_pdl;
     profile.propagate = options->propagate;
+    profile.approx = options->approx;
     profile.strict_route = options->strict_route;
     profile.sms = options->sms == CLI_UNSET ? 0 : (uint32_t)options->sms;
     profile.max_sms = options->max_sms == CLI_UNSET ? 0 : (uint32_t)options->max_sms;

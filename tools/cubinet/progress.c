@@ -1,11 +1,14 @@
 /*
- * Progress of a warm on stderr.
+ * Progress of a warm on stderr: a bar where that is a terminal, a line a build elsewhere.
  */
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "request.h"
 
 #define BAR_CELLS 30
+#define LINE_BYTES 256
+#define USUAL_COLUMNS 80
 
 static const char *outcome_word(uint32_t outcome)
 {
@@ -21,16 +24,27 @@ static const char *outcome_word(uint32_t outcome)
     }
 }
 
+/* The last column stays free: a line that fills it would wrap, and could not be wiped. */
+static size_t line_room(void)
+{
+    struct winsize window = {0};
+    size_t columns = USUAL_COLUMNS;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
+        columns = window.ws_col;
+    return columns < LINE_BYTES ? columns - 1 : LINE_BYTES - 1;
+}
+
 static void show_bar(const struct cbn_warm_event *event)
 {
-    char bar[BAR_CELLS + 1];
+    char bar[BAR_CELLS + 1], line[LINE_BYTES];
     uint32_t full = event->total ? (uint32_t)((uint64_t)event->done * BAR_CELLS / event->total) : BAR_CELLS;
     for (uint32_t i = 0; i < BAR_CELLS; i++)
         bar[i] = i < full ? '#' : '.';
     bar[BAR_CELLS] = 0;
-    (void)fprintf(stderr, "\r\033[K[%s] %u/%u %.40s", bar, event->done, event->total,
-                  event->spec ? event->spec->kernel : "");
-    (void)fflush(stderr);
+    (void)snprintf(line, sizeof(line), "[%s] %u/%u %s%s%s", bar, event->done, event->total,
+                   event->spec ? event->spec->op : "", event->spec ? "/" : "", event->spec ? event->spec->kernel : "");
+    line[line_room()] = 0;
+    cli_bar_show(line);
 }
 
 void cli_progress_show(const struct cli *cli, const struct cbn_warm_event *event)
@@ -46,10 +60,4 @@ void cli_progress_show(const struct cli *cli, const struct cbn_warm_event *event
     const char *word = outcome_word(event->outcome);
     if (word && event->spec && !no_compiler)
         (void)fprintf(stderr, "cubinet: [%u/%u] %s: %s\n", event->done, event->total, word, event->spec->text);
-}
-
-void cli_progress_clear(const struct cli *cli)
-{
-    if (!cli->options.quiet && isatty(STDERR_FILENO))
-        (void)fputs("\r\033[K", stderr);
 }

@@ -98,6 +98,9 @@ static void add_op(struct cli_request *request, const struct cbn_query *base, en
     /* Codes are made from the dtype that activations have by default where the product takes codes. */
     if (op == OP_QUANTIZE && query.profile.in == CBN_DTYPE_E4M3)
         query.profile.in = CBN_DTYPE_BF16;
+    /* A product quantises by exact division only. */
+    if (op != OP_QUANTIZE)
+        query.profile.approx = 0;
     for (uint32_t i = 0; i < request->arch_count; i++) {
         query.arch = request->arches[i];
         add_query(request, &query, layer);

@@ -64,6 +64,5 @@ void cli_report_done(struct cli_report *report);
 
 /* progress.c: one line a build, or a bar where stderr is a terminal; nothing with --quiet. */
 void cli_progress_show(const struct cli *cli, const struct cbn_warm_event *event);
-void cli_progress_clear(const struct cli *cli);
 
 #endif

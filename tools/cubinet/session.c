@@ -72,7 +72,7 @@ int cli_session_open(struct cli *cli, enum cli_cache need)
         return result;
     const struct cli_options *given = &cli->options;
     struct cbn_runtime_options options = CBN_RUNTIME_OPTIONS_INIT;
-    options.flags = runtime_flags(cli, need);
+    options.flags = runtime_flags(cli, need) | (given->trust_folder ? CBN_RUNTIME_TRUST_FOLDER : 0);
     options.cache_dir = given->cache;
     options.base_dirs = given->bases.items;
     options.base_count = given->bases.count;

@@ -381,6 +381,14 @@ int32_t cbn__store_find(struct cbn__store *store, uint32_t timeout_ms, const str
     return read_end(&session, find_picked(&session, hash, pick, ret_item, ret_refused), NULL);
 }
 
+/* LMDB's own order: by bytes, then by length. */
+static bool sorts_behind(const MDB_val *key, const struct cbn__store_item *item)
+{
+    size_t shared = key->mv_size < item->key_bytes ? key->mv_size : item->key_bytes;
+    int order = memcmp(key->mv_data, item->key, shared);
+    return order > 0 || (order == 0 && key->mv_size > item->key_bytes);
+}
+
 static int find_behind(struct session *session, struct cbn__store_item *item)
 {
     MDB_cursor *cursor = NULL;
@@ -391,6 +399,9 @@ static int find_behind(struct session *session, struct cbn__store_item *item)
     rc = mdb_cursor_get(cursor, &key, &value, item->key_bytes ? MDB_SET_RANGE : MDB_FIRST);
     if (rc == 0 && key.mv_size == item->key_bytes && memcmp(key.mv_data, item->key, item->key_bytes) == 0)
         rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+    /* Pages whose keys are out of order would send a walk over all entries round and round. */
+    if (rc == 0 && item->key_bytes && !sorts_behind(&key, item))
+        rc = MDB_CORRUPTED;
     if (rc == 0)
         rc = copy_item(session, &key, &value, item);
     mdb_cursor_close(cursor);

@@ -79,6 +79,8 @@ static int32_t append_entry(const json_t *entry, const char *where, struct cbn_m
         status = read_extents(entry, where, &shape, err);
     if (status == CBN_STATUS_OK)
         status = read_fp8(entry, where, &shape.fp8, err);
+    if (shape.fp8)
+        shape.reason = ""; /* why not */
     return status == CBN_STATUS_OK ? cbn__shapes_append(model, &shape, err) : status;
 }
 

@@ -59,7 +59,7 @@ START_TEST(test_every_field)
         load("{\"schema\": \"cubinet.manifest/1\", \"note\": 1, \"shapes\": ["
              "{\"op\": \"fp8_gemm\", \"layer\": \"a.b\", \"n\": 1, \"k\": 2147483647, \"later\": []},"
              "{\"op\": \"mine\", \"n\": 64, \"k\": 7, \"groups\": 256, \"fp8\": false, \"reason\": \"why\"},"
-             "{\"op\": \"fp8_einsum\", \"layer\": null, \"n\": 64, \"k\": 7, \"groups\": null, \"fp8\": 1}]}");
+             "{\"op\": \"fp8_einsum\", \"layer\": null, \"n\": 64, \"k\": 7, \"groups\": null, \"fp8\": 1, \"reason\": \"none\"}]}");
     ck_assert_str_eq(cbn_model_name(model), "manifest");
     ck_assert_uint_eq(cbn_model_shape_count(model), 3);
     const struct cbn_model_shape *shape = cbn_model_shape_get(model, 0);
@@ -78,6 +78,7 @@ START_TEST(test_every_field)
     ck_assert_int_eq(shape->groups, 256);
     ck_assert_uint_eq(shape->fp8, 0);
     ck_assert_uint_eq(cbn_model_shape_get(model, 2)->fp8, 1);
+    ck_assert_str_eq(cbn_model_shape_get(model, 2)->reason, "");
     cbn_model_destroy(model);
 }
 END_TEST

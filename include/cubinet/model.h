@@ -41,8 +41,8 @@ struct cbn_model_options {
  * engines merge them.
  * thread: any; blocks: disk; capture: no
  */
-CBN_EXPORT int32_t cbn_model_load(const char *path, const struct cbn_model_options *options, struct cbn_model **ret_model,
-                                  struct cbn_error *err);
+CBN_EXPORT int32_t cbn_model_load(const char *path, const struct cbn_model_options *options,
+                                  struct cbn_model **ret_model, struct cbn_error *err);
 
 /*
  * Reads a manifest (bounds and statuses as above). An object:

@@ -19,7 +19,8 @@
 #define LINEAR_KEY_PART "linear_num_key_heads/tp*linear_key_head_dim"
 #define LINEAR_VALUE_PART "linear_num_value_heads/tp*linear_value_head_dim"
 
-/* clang-format off: a row a layer reads as a table */
+/* A row a layer reads as a table. */
+/* clang-format off */
 
 static const struct cbn__row mla_query_rows[] = {
     {.layer = "self_attn.fused_qkv_a_proj_with_mqa",
@@ -170,71 +171,32 @@ static const struct cbn__row minimax_expert_rows[] = {
 #define ROWS(name) .rows = name, .row_count = sizeof(name) / sizeof((name)[0])
 
 #define WHEN(...) .conditions = {__VA_ARGS__}
-#define AT_LEAST_ONE(name)                                                                                             \
-    {                                                                                                                  \
-        CBN__WHEN_AT_LEAST, .field = name, .value = 1                                                                  \
-    }
-#define NONE_OF(name)                                                                                                  \
-    {                                                                                                                  \
-        CBN__WHEN_BELOW, .field = name, .value = 1                                                                     \
-    }
-#define TYPE(name)                                                                                                     \
-    {                                                                                                                  \
-        CBN__WHEN_TYPE, .field = "layer_types", .type = name                                                           \
-    }
-#define SPARSE                                                                                                         \
-    {                                                                                                                  \
-        CBN__WHEN_SPARSE                                                                                               \
-    }
-#define DENSE                                                                                                          \
-    {                                                                                                                  \
-        CBN__WHEN_DENSE                                                                                                \
-    }
+#define AT_LEAST_ONE(name) {.when = CBN__WHEN_AT_LEAST, .field = name, .value = 1}
+#define NONE_OF(name) {.when = CBN__WHEN_BELOW, .field = name, .value = 1}
+#define TYPE(name) {.when = CBN__WHEN_TYPE, .field = "layer_types", .type = name}
+#define SPARSE {.when = CBN__WHEN_SPARSE}
+#define DENSE {.when = CBN__WHEN_DENSE}
 
 #define MLA_BLOCKS                                                                                                     \
     {ROWS(mla_query_rows), WHEN(AT_LEAST_ONE("q_lora_rank"))},                                                         \
-        {ROWS(mla_plain_query_rows), WHEN(NONE_OF("q_lora_rank"))},                                                    \
-    {                                                                                                                  \
-        ROWS(mla_rows)                                                                                                 \
-    }
-#define INDEXER_BLOCKS                                                                                                 \
-    {ROWS(indexer_query_rows)},                                                                                        \
-    {                                                                                                                  \
-        ROWS(indexer_key_rows)                                                                                         \
-    }
+    {ROWS(mla_plain_query_rows), WHEN(NONE_OF("q_lora_rank"))},                                                        \
+    {ROWS(mla_rows)}
+#define INDEXER_BLOCKS {ROWS(indexer_query_rows)}, {ROWS(indexer_key_rows)}
 #define V3_MLP_BLOCKS                                                                                                  \
-    {ROWS(dense_rows), WHEN(DENSE)}, {ROWS(shared_expert_rows), WHEN(AT_LEAST_ONE("n_shared_experts"), SPARSE)},       \
-    {                                                                                                                  \
-        ROWS(expert_rows), WHEN(SPARSE)                                                                                \
-    }
-#define QWEN_MOE_BLOCKS                                                                                                \
     {ROWS(dense_rows), WHEN(DENSE)},                                                                                   \
-    {                                                                                                                  \
-        ROWS(expert_rows), WHEN(SPARSE)                                                                                \
-    }
+    {ROWS(shared_expert_rows), WHEN(AT_LEAST_ONE("n_shared_experts"), SPARSE)},                                        \
+    {ROWS(expert_rows), WHEN(SPARSE)}
+#define QWEN_MOE_BLOCKS {ROWS(dense_rows), WHEN(DENSE)}, {ROWS(expert_rows), WHEN(SPARSE)}
 #define HYBRID_BLOCKS                                                                                                  \
     {ROWS(gated_gqa_rows), WHEN(TYPE("full_attention"))},                                                              \
-    {                                                                                                                  \
-        ROWS(linear_attention_rows), WHEN(TYPE("linear_attention"))                                                    \
-    }
+    {ROWS(linear_attention_rows), WHEN(TYPE("linear_attention"))}
 #define HYBRID_MOE_BLOCKS                                                                                              \
     HYBRID_BLOCKS, QWEN_MOE_BLOCKS,                                                                                    \
-    {                                                                                                                  \
-        ROWS(qwen_shared_expert_rows), WHEN(AT_LEAST_ONE("shared_expert_intermediate_size"), SPARSE)                   \
-    }
+    {ROWS(qwen_shared_expert_rows), WHEN(AT_LEAST_ONE("shared_expert_intermediate_size"), SPARSE)}
 
-#define FIRST_DENSE                                                                                                    \
-    {                                                                                                                  \
-        .first = "first_k_dense_replace", .step = "moe_layer_freq"                                                     \
-    }
-#define EVERY_STEP                                                                                                     \
-    {                                                                                                                  \
-        .step = "decoder_sparse_step", .list = "mlp_only_layers", .phase = 1                                           \
-    }
-#define ALL_ALIKE                                                                                                      \
-    {                                                                                                                  \
-        .first = NULL                                                                                                  \
-    }
+#define FIRST_DENSE {.first = "first_k_dense_replace", .step = "moe_layer_freq"}
+#define EVERY_STEP {.step = "decoder_sparse_step", .list = "mlp_only_layers", .phase = 1}
+#define ALL_ALIKE {.first = NULL}
 
 static const struct cbn__architecture architectures[] = {
     {"DeepseekV3ForCausalLM", FIRST_DENSE, {MLA_BLOCKS, V3_MLP_BLOCKS}},
@@ -243,7 +205,7 @@ static const struct cbn__architecture architectures[] = {
     {"DeepseekV4ForCausalLM",
      ALL_ALIKE,
      {{ROWS(v4_attention_rows)},
-      {ROWS(indexer_query_rows), WHEN({CBN__WHEN_ENTRY, .field = "compress_ratios", .value = 4})},
+      {ROWS(indexer_query_rows), WHEN({.when = CBN__WHEN_ENTRY, .field = "compress_ratios", .value = 4})},
       {ROWS(shared_expert_rows), WHEN(AT_LEAST_ONE("n_shared_experts"))},
       {ROWS(expert_rows)}}},
     {"Glm4MoeForCausalLM", FIRST_DENSE, {{ROWS(gqa_rows)}, V3_MLP_BLOCKS}},

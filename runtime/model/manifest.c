@@ -54,10 +54,11 @@ static int32_t read_fp8(const json_t *entry, const char *where, uint32_t *ret_fp
 static int32_t read_extents(const json_t *entry, const char *where, struct cbn_model_shape *shape,
                             struct cbn_error *err)
 {
-    bool optional = strcmp(shape->op, "fp8_quantize") == 0 && cbn__json_is_absent(json_object_get(entry, "n"));
+    const char *op = json_string_value(json_object_get(entry, "op"));
+    bool needless = op && strcmp(op, "fp8_quantize") == 0 && cbn__json_is_absent(json_object_get(entry, "n"));
     int32_t status = CBN_STATUS_OK;
     shape->n = 1;
-    if (!optional)
+    if (!needless)
         status = cbn__json_read_extent(entry, where, "n", &shape->n, err);
     if (status == CBN_STATUS_OK)
         status = cbn__json_read_extent(entry, where, "k", &shape->k, err);

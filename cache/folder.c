@@ -12,7 +12,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/clock.h"
 #include "base/error.h"
+#include "cache/lock.h"
 
 #define PARENT_MODE 0755
 #define FOLDER_MODE 0700
@@ -160,4 +163,30 @@ void cbn__folder_inspect(const char *path, struct cbn__folder_report *ret_report
     }
     memcpy(ret_report->problem, trust.problem, sizeof(ret_report->problem));
     memcpy(ret_report->mend, trust.mend, sizeof(ret_report->mend));
+}
+
+#define NS_PER_MS 1000000ull
+#define PROBE_PAUSE_NS (2 * NS_PER_MS)
+
+int32_t cbn__folder_probe_lock(const char *path, uint32_t timeout_ms, struct cbn_error *err)
+{
+    CBN__BUF_AUTO file = CBN__BUF_INIT;
+    cbn__buf_append_format(&file, "%s/lock", path);
+    if (file.failed)
+        return cbn__error_no_memory(err);
+    int fd = cbn__lock_open_file(cbn__buf_text(&file), false, 0);
+    if (fd < 0 && errno == ENOENT)
+        return cbn__error_own(err, CBN_STATUS_NOT_FOUND, "no lock file yet");
+    if (fd < 0)
+        return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot open %s; give it to this user", cbn__buf_text(&file));
+    uint64_t deadline_ns = cbn__clock_monotonic_ns() + timeout_ms * NS_PER_MS;
+    int32_t status = cbn__lock_poll(fd, F_RDLCK, CBN__LOCK_DATA_BYTE, deadline_ns, PROBE_PAUSE_NS, NULL);
+    int code = errno;
+    (void)close(fd);
+    if (status == CBN_STATUS_TIMEOUT)
+        return cbn__error_own(err, CBN_STATUS_TIMEOUT, "%s is held by another process for longer than %u ms",
+                              cbn__buf_text(&file), timeout_ms);
+    if (status != CBN_STATUS_OK)
+        return cbn__error_os(err, CBN_STATUS_IO, code, "cannot lock %s", cbn__buf_text(&file));
+    return CBN_STATUS_OK;
 }

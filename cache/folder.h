@@ -13,6 +13,9 @@
 /* Makes path and its missing parents: 0700, parents 0755 under the umask. OK or IO. */
 int32_t cbn__folder_create(const char *path, struct cbn_error *err);
 
+/* The folder's lock could be taken shared just now. OK; NOT_FOUND: no lock file; TIMEOUT: held for so long; IO. */
+int32_t cbn__folder_probe_lock(const char *path, uint32_t timeout_ms, struct cbn_error *err);
+
 /* "ext4", "nfs", "0x1234"; true when it is one of those known to be local. */
 bool cbn__folder_is_local(const char *path, char *ret_name, size_t name_bytes);
 

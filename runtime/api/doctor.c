@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cache/folder.h"
+
 struct doctor {
     struct cbn_runtime *runtime;
     cbn_doctor_fn check;
@@ -93,6 +95,21 @@ static void check_folder(const struct doctor *doctor, const char *name, const ch
     tell(doctor, name, right ? FINDING_RIGHT : FINDING_WRONG, detail, right ? "" : report.mend);
 }
 
+static void check_lock(const struct doctor *doctor, const char *path)
+{
+    struct cbn_error error = {0};
+    int32_t status = cbn__folder_probe_lock(path, doctor->runtime->lock_timeout_ms, &error);
+    if (status == CBN_STATUS_OK)
+        tell(doctor, "lock", FINDING_RIGHT, "free to read", "");
+    else if (status == CBN_STATUS_NOT_FOUND)
+        tell(doctor, "lock", FINDING_ABSENT, error.message, "nothing is needed: it is made when the folder is first used");
+    else if (status == CBN_STATUS_TIMEOUT)
+        tell(doctor, "lock", FINDING_WRONG, error.message,
+             "end or resume the process that holds it (fuser names those that have it open); until then every kernel is compiled anew");
+    else
+        tell(doctor, "lock", FINDING_WRONG, error.message, "use a folder and a filesystem that allow locks");
+}
+
 static void check_layers(const struct doctor *doctor)
 {
     struct cbn_runtime *runtime = doctor->runtime;
@@ -127,6 +144,8 @@ int32_t cbn_doctor(struct cbn_runtime *runtime, cbn_doctor_fn check, void *user,
     if (runtime->settings.cache_dir.value)
         check_folder(&doctor, "cache-folder", runtime->settings.cache_dir.value,
                      !(runtime->flags & CBN_RUNTIME_READ_ONLY));
+    if (runtime->settings.cache_dir.value)
+        check_lock(&doctor, runtime->settings.cache_dir.value);
     for (uint32_t i = 0; i < runtime->base_count; i++)
         check_folder(&doctor, "base-folder", runtime->base_dirs[i], false);
     check_layers(&doctor);

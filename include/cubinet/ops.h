@@ -117,7 +117,8 @@ struct cbn_fp8_gemm_plan_options {
     uint32_t w_scale_gran;
     uint32_t max_sms;
     uint32_t miss_policy;
-    int64_t max_m;            /* every specialisation for M in [0, max_m] is loaded by create; 0: none, runs load */
+    int64_t max_m;            /* every specialisation for M in [0, max_m] with contiguous, aligned A and D is loaded by
+                                 create; 0: none, runs load */
     struct cbn_tensor w;
     struct cbn_tensor w_scale;
     struct cbn_tensor bias;

@@ -146,7 +146,10 @@ CBN_EXPORT int32_t cbn_warm(struct cbn_runtime *runtime, const struct cbn_query 
                             const struct cbn_warm_options *options, struct cbn_warm_result *ret_result,
                             struct cbn_error *err);
 
-/* The same enumeration, building nothing: tells PRESENT, MISSING or UNCOVERED. thread: any; blocks: disk; capture: no */
+/*
+ * The same enumeration, building nothing: tells PRESENT, MISSING or UNCOVERED; FAILED where a look-up could not be made
+ * (then TIMEOUT or IO is returned). thread: any; blocks: disk; capture: no
+ */
 CBN_EXPORT int32_t cbn_check(struct cbn_runtime *runtime, const struct cbn_query *queries, uint32_t query_count,
                              const struct cbn_warm_options *options, struct cbn_warm_result *ret_result,
                              struct cbn_error *err);

@@ -93,10 +93,12 @@ static void begin_flight(struct cbn_runtime *runtime, struct cbn__blob key_recor
 /* Asked before a build whose only purpose is to be stored. */
 static int32_t require_store(struct cbn_runtime *runtime, struct cbn_error *err)
 {
-    struct cbn__layer layer;
-    if (cbn__cabinet_layer_count(runtime->cabinet) > 0 &&
-        cbn__cabinet_layer(runtime->cabinet, 0, &layer, NULL) == CBN_STATUS_OK && layer.writable)
-        return CBN_STATUS_OK;
+    struct cbn__layer layer = {0};
+    int32_t status = cbn__cabinet_layer_count(runtime->cabinet) > 0
+                         ? cbn__cabinet_layer(runtime->cabinet, 0, &layer, err)
+                         : CBN_STATUS_OK;
+    if (status != CBN_STATUS_OK || layer.writable)
+        return status;
     const char *folder = runtime->settings.cache_dir.value;
     return cbn__error_own(err, CBN_STATUS_IO,
                           "nowhere to store: the runtime has no writable cache folder%s%.200s; name one with --cache or "
@@ -277,12 +279,15 @@ int32_t cbn__kernel_obtain(struct cbn_runtime *runtime, const struct cbn__spec *
                            struct cbn__kernel **ret_kernel, struct cbn_error *err)
 {
     struct cbn__kernel *kernel = cbn__kernel_map_find(runtime->kernels, spec);
-    if (kernel && cbn__kernel_ready(kernel, place->context_id)) {
+    bool ready = kernel && cbn__kernel_ready(kernel, place->context_id);
+    if (ready)
         CBN__COUNT(runtime, memory_hits);
+    if (ready && cbn__kernel_fits(kernel, place->device, shared_bytes)) {
         *ret_kernel = kernel;
         return CBN_STATUS_OK;
     }
-    int32_t status = has_stream ? refuse_in_capture(place, spec, stream, err) : CBN_STATUS_OK;
+    /* Loaded, but a fact asks for more shared memory than before: raising that is no capture's concern. */
+    int32_t status = has_stream && !ready ? refuse_in_capture(place, spec, stream, err) : CBN_STATUS_OK;
     if (status == CBN_STATUS_OK && !kernel)
         status = find_or_build(runtime, spec, place, miss_policy ? miss_policy : runtime->miss_policy, &kernel, err);
     if (status == CBN_STATUS_OK)

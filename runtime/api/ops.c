@@ -60,20 +60,9 @@ void cbn__op_place(struct cbn__op *op, const struct cbn__device_facts *device, u
 
 static int32_t refuse_all(const struct cbn__op *op, const struct cbn__decision *decision, struct cbn_error *err)
 {
-    char reasons[CBN_ERROR_MESSAGE_BYTES] = "";
-    size_t used = 0;
-    for (uint32_t i = 0; i < op->family->candidate_count && used < sizeof(reasons); i++) {
-        char guard[CBN_TEXT_BYTES];
-        cbn__guard_format(op->family, decision, i, guard, sizeof(guard));
-        int written = snprintf(reasons + used, sizeof(reasons) - used, "; %s wants %s",
-                               op->family->candidates[i].template.name, guard);
-        if (decision->candidates[i].refusal == CBN__REFUSAL_GUARD && written > 0 &&
-            used + (size_t)written < sizeof(reasons))
-            written += snprintf(reasons + used + (size_t)written, sizeof(reasons) - used - (size_t)written,
-                                " (it is %lld)", (long long)decision->candidates[i].value);
-        used += written > 0 ? (size_t)written : 0;
-    }
-    return cbn__error_own(err, CBN_STATUS_UNSUPPORTED, "no %s kernel takes this call%.400s: meet one of these",
+    char reasons[CBN_ERROR_MESSAGE_BYTES];
+    cbn__refusals_format(op->family, decision, reasons, sizeof(reasons));
+    return cbn__error_own(err, CBN_STATUS_UNSUPPORTED, "no %s kernel takes this call; change one of: %.400s",
                           op->family->name, reasons);
 }
 

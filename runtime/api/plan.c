@@ -13,6 +13,14 @@
 
 #define PLAN_FLAGS (CBN_OP_NO_PDL | CBN_OP_PROPAGATE | CBN_OP_POW2 | CBN_OP_STRICT_ROUTE | CBN_OP_WEIGHTS_STATIC)
 
+/* The alignment of runs whose A and D are contiguous and whose bases are aligned. */
+static int64_t align_contiguous(const struct cbn_fp8_gemm_plan_options *options, int64_t weights_align)
+{
+    const struct cbn_tensor a = {.dtype = options->in, .rank = 2, .extents = {1, options->w.extents[1]}};
+    const struct cbn_tensor d = {.dtype = options->out, .rank = 2, .extents = {1, options->w.extents[0]}};
+    return cbn__tensor_align(&d, cbn__tensor_align(&a, weights_align));
+}
+
 /* What is known of runs before there is one: dtypes and layouts, no row. */
 static int32_t bind_runs(struct cbn_plan *plan, const struct cbn_fp8_gemm_plan_options *options,
                          const struct cbn__gemm_weights *weights, struct cbn_error *err)
@@ -33,7 +41,7 @@ static int32_t bind_runs(struct cbn_plan *plan, const struct cbn_fp8_gemm_plan_o
                               "a_scale_layout is NONE; e4m3 input comes with scales: name their storage");
     memcpy(plan->sweep, probe.facts, sizeof(plan->sweep));
     plan->sweep[CBN__GEMM_FACT_bias] = plan->bound.facts[CBN__GEMM_FACT_bias];
-    plan->sweep[CBN__GEMM_FACT_align] = plan->bound.facts[CBN__GEMM_FACT_align];
+    plan->sweep[CBN__GEMM_FACT_align] = align_contiguous(options, plan->bound.facts[CBN__GEMM_FACT_align]);
     return CBN_STATUS_OK;
 }
 

@@ -18,7 +18,6 @@
 #include "cache/cabinet.h"
 #include "dispatch/builtin.h"
 #include "dispatch/decide.h"
-#include "driver/device.h"
 #include "jit/build.h"
 #include "launch/kernel.h"
 

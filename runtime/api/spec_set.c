@@ -59,6 +59,9 @@ struct filling {
     struct cbn__spec_set *set;
     uint32_t arch;
     uint32_t query;
+    const struct cbn__family *family;
+    struct cbn__spec_item *gap; /* the last one, while nothing was added after it */
+    int64_t gap_first, gap_last;
 };
 
 static int fill_spec(void *user, const struct cbn__candidate *candidate, const int64_t *params, const int64_t *facts)
@@ -82,6 +85,26 @@ static int fill_spec(void *user, const struct cbn__candidate *candidate, const i
     return 0;
 }
 
+/* What no candidate takes is uncovered, not absent: a call there is UNSUPPORTED. Adjoining intervals are one item. */
+static int fill_gap(void *user, int64_t first, int64_t last, const struct cbn__decision *decision)
+{
+    struct filling *filling = user;
+    if (!filling->gap || filling->gap_last + 1 != first) {
+        filling->gap = add_item(filling->set);
+        filling->gap_first = first;
+    }
+    if (!filling->gap)
+        return 1;
+    filling->gap->query = filling->query;
+    filling->gap_last = last;
+    char reasons[CBN_ERROR_MESSAGE_BYTES];
+    cbn__refusals_format(filling->family, decision, reasons, sizeof(reasons));
+    (void)cbn__error_own(&filling->gap->error, CBN_STATUS_UNSUPPORTED, "%s in [%lld,%lld]: no %s kernel takes it: %.380s",
+                         filling->family->facts[filling->family->sweep_fact], (long long)filling->gap_first,
+                         (long long)last, filling->family->name, reasons);
+    return 0;
+}
+
 static int32_t fill_query(struct cbn_runtime *runtime, const struct cbn_query *given, uint32_t index,
                           struct cbn__spec_set *set, struct cbn_error *err)
 {
@@ -102,8 +125,10 @@ static int32_t fill_query(struct cbn_runtime *runtime, const struct cbn_query *g
     }
     if (status != CBN_STATUS_OK)
         return cbn__error_own(err, (enum cbn_status)status, "query %u: %.440s", index, cause.message);
-    struct filling filling = {set, query.arch, index};
+    struct filling filling = {.set = set, .arch = query.arch, .query = index, .family = question.family};
     status = cbn__question_enumerate(&question, &query, fill_spec, &filling, err);
+    if (status == CBN_STATUS_OK && (question.own || query.n || query.k))
+        status = cbn__enumerate_gaps(question.family, question.facts, query.m, &question.route, fill_gap, &filling, err);
     return set->failed ? cbn__error_no_memory(err) : status;
 }
 

@@ -112,7 +112,11 @@ static int32_t measure_span(const struct cbn_tensor *tensor, const char *name, s
                               "%s: %lld bytes from address 0x%llx pass the end of the address space; check data, "
                               "extents and strides",
                               name, (long long)bytes, (unsigned long long)tensor->data);
-    *ret_span = (struct cbn__span){name, tensor->data, end};
+    *ret_span = (struct cbn__span){.name = name, .begin = tensor->data, .end = end};
+    if (tensor->rank == 2 && tensor->extents[0] > 1 && (tensor->extents[1] == 1 || tensor->strides[1] == 1)) {
+        ret_span->pitch = (uint64_t)tensor->strides[0] * cbn__dtype_bytes(tensor->dtype);
+        ret_span->width = (uint64_t)tensor->extents[1] * cbn__dtype_bytes(tensor->dtype);
+    }
     return CBN_STATUS_OK;
 }
 
@@ -129,7 +133,7 @@ int32_t cbn__tensor_check(const struct cbn_tensor *tensor, const struct cbn__sha
     if (status != CBN_STATUS_OK)
         return status;
     if (empty) {
-        *ret_span = (struct cbn__span){shape->name, tensor->data, tensor->data};
+        *ret_span = (struct cbn__span){.name = shape->name, .begin = tensor->data, .end = tensor->data};
         return CBN_STATUS_OK;
     }
     uint32_t element_bytes = cbn__dtype_bytes(tensor->dtype);
@@ -252,11 +256,21 @@ int32_t cbn__scale_check(const struct cbn_tensor *scale, uint32_t layout, const 
     return status;
 }
 
+/* Columns of one wider matrix: rows at equal distances, side by side, that share no byte. */
+static bool are_interleaved(const struct cbn__span *a, const struct cbn__span *b)
+{
+    if (!a->pitch || a->pitch != b->pitch)
+        return false;
+    uint64_t offset = b->begin > a->begin ? (b->begin - a->begin) % a->pitch
+                                          : (a->pitch - (a->begin - b->begin) % a->pitch) % a->pitch;
+    return offset >= a->width && b->width <= a->pitch - offset;
+}
+
 int32_t cbn__spans_check_apart(const struct cbn__span *output, const struct cbn__span *others, uint32_t count,
                                struct cbn_error *err)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (output->begin < others[i].end && others[i].begin < output->end)
+        if (output->begin < others[i].end && others[i].begin < output->end && !are_interleaved(output, &others[i]))
             return cbn__error_own(
                 err, CBN_STATUS_INVALID, "%s [0x%llx, 0x%llx) overlaps %s [0x%llx, 0x%llx); give it memory of its own",
                 output->name, (unsigned long long)output->begin, (unsigned long long)output->end, others[i].name,
@@ -269,7 +283,7 @@ int32_t cbn__word_check(uint64_t address, const char *name, struct cbn__span *re
     if (address % sizeof(int32_t))
         return cbn__error_own(err, CBN_STATUS_INVALID, "%s is 0x%llx; a device int32 needs a multiple of 4", name,
                               (unsigned long long)address);
-    *ret_span = (struct cbn__span){name, address, address ? address + sizeof(int32_t) : 0};
+    *ret_span = (struct cbn__span){.name = name, .begin = address, .end = address ? address + sizeof(int32_t) : 0};
     return CBN_STATUS_OK;
 }
 

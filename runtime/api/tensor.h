@@ -25,6 +25,7 @@ struct cbn__shape {
 struct cbn__span {
     const char *name;
     uint64_t begin, end;
+    uint64_t pitch, width; /* of rank 2 with an inner stride of 1: bytes between rows, bytes of a row; else 0 */
 };
 
 /*

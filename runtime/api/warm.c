@@ -234,9 +234,19 @@ static void check_item(struct cbn_runtime *runtime, const struct cbn__spec_item 
     if (is_uncovered(item))
         return;
     cbn__key_record(&item->spec, &record);
-    bool present = !record.failed &&
-                   cbn__cabinet_probe(runtime->cabinet, cbn__buf_blob(&record), &any) == CBN__LOOKUP_HIT;
-    outcome->kind = present ? CBN_WARM_PRESENT : CBN_WARM_MISSING;
+    enum cbn__lookup found = cbn__cabinet_probe(runtime->cabinet, cbn__buf_blob(&record), &any);
+    outcome->kind = found == CBN__LOOKUP_HIT ? CBN_WARM_PRESENT : CBN_WARM_MISSING;
+    outcome->status = CBN_STATUS_OK;
+    if (found == CBN__LOOKUP_BUSY)
+        outcome->status = cbn__error_own(&outcome->error, CBN_STATUS_TIMEOUT,
+                                         "the cache's lock did not come free: whether the entry is there is not known; "
+                                         "end what writes to the cache, or wait, and check again");
+    else if (found == CBN__LOOKUP_IO)
+        outcome->status = cbn__error_own(&outcome->error, CBN_STATUS_IO,
+                                         "the cache could not be read: whether the entry is there is not known; run "
+                                         "`cubinet doctor`");
+    if (outcome->status != CBN_STATUS_OK)
+        outcome->kind = CBN_WARM_FAILED;
 }
 
 int32_t cbn_check(struct cbn_runtime *runtime, const struct cbn_query *queries, uint32_t query_count,
@@ -254,10 +264,15 @@ int32_t cbn_check(struct cbn_runtime *runtime, const struct cbn_query *queries, 
         check_item(runtime, &set.items[i], &outcome);
         tell_outcome(&options, &set, i, &outcome, queries, i + 1, &result);
         cbn__buf_done(&outcome.log);
+        if (outcome.status != CBN_STATUS_OK) {
+            status = outcome.status;
+            if (err)
+                *err = outcome.error;
+        }
     }
     result.wall_ms = (cbn__clock_monotonic_ns() - started_ns) / NS_PER_MS;
     if (ret_result)
         cbn__args_give(ret_result, &result, sizeof(result));
     cbn__spec_set_done(&set);
-    return CBN_STATUS_OK;
+    return status;
 }

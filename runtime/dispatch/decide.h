@@ -62,6 +62,10 @@ void cbn__params_resolve(const struct cbn__candidate *candidate, const int64_t *
 void cbn__guard_format(const struct cbn__family *family, const struct cbn__decision *decision, uint32_t candidate,
                        char *ret_text, size_t text_bytes);
 
+/* Why no candidate takes a call, for a person: "swap_ab wants n % 64 == 0 (it is 33); generic is switched off". */
+void cbn__refusals_format(const struct cbn__family *family, const struct cbn__decision *decision, char *ret_text,
+                          size_t text_bytes);
+
 /* Told once per distinct (candidate, params); facts: a representative. Non-zero stops. */
 typedef int (*cbn__spec_fn)(void *user, const struct cbn__candidate *candidate, const int64_t *params,
                             const int64_t *facts);
@@ -72,6 +76,13 @@ typedef int (*cbn__spec_fn)(void *user, const struct cbn__candidate *candidate, 
  */
 int32_t cbn__enumerate_sweep(const struct cbn__family *family, const int64_t *facts, int64_t max,
                              const struct cbn__route *route, cbn__spec_fn spec, void *user, struct cbn_error *err);
+
+/* Told once per interval [first, last] of the sweep fact. Non-zero stops. */
+typedef int (*cbn__gap_fn)(void *user, int64_t first, int64_t last, const struct cbn__decision *decision);
+
+/* What the sweep leaves out: the intervals in [0, max] that are no noop and that no candidate takes. */
+int32_t cbn__enumerate_gaps(const struct cbn__family *family, const int64_t *facts, int64_t max,
+                            const struct cbn__route *route, cbn__gap_fn gap, void *user, struct cbn_error *err);
 
 /*
  * Every specialisation that any shape can reach: shape_facts (a bit mask of fact indices) are free in [0, INT64_MAX],

@@ -125,20 +125,56 @@ static int32_t tour_status(const struct tour *tour, struct cbn_error *err)
     return tour->seen.failed ? cbn__error_no_memory(err) : CBN_STATUS_OK;
 }
 
-int32_t cbn__enumerate_sweep(const struct cbn__family *family, const int64_t *facts, int64_t max,
-                             const struct cbn__route *route, cbn__spec_fn spec, void *user, struct cbn_error *err)
+/* Where an interval of the sweep fact begins inside which no guard and no bucket changes. */
+static int32_t collect_points(const struct cbn__family *family, int64_t max, const struct cbn__route *route,
+                              struct cbn__buf *points, size_t *ret_count, struct cbn_error *err)
 {
     uint32_t sweep = family->sweep_fact;
     if (max < 0)
         return cbn__error_own(err, CBN_STATUS_INVALID, "%s: the maximum is negative; give 0 or more",
                               family->facts[sweep]);
-    CBN__BUF_AUTO points = CBN__BUF_INIT;
-    add_guard_points(&points, family->noops, family->noop_count, sweep, max);
+    add_guard_points(points, family->noops, family->noop_count, sweep, max);
     for (uint32_t i = 0; i < family->candidate_count; i++)
-        add_candidate_points(&points, &family->candidates[i], route->policy, sweep, max);
-    size_t count = sort_points(&points);
-    if (!count)
-        return cbn__error_no_memory(err);
+        add_candidate_points(points, &family->candidates[i], route->policy, sweep, max);
+    *ret_count = sort_points(points);
+    return *ret_count ? CBN_STATUS_OK : cbn__error_no_memory(err);
+}
+
+int32_t cbn__enumerate_gaps(const struct cbn__family *family, const int64_t *facts, int64_t max,
+                            const struct cbn__route *route, cbn__gap_fn gap, void *user, struct cbn_error *err)
+{
+    uint32_t sweep = family->sweep_fact;
+    CBN__BUF_AUTO points = CBN__BUF_INIT;
+    size_t count = 0;
+    int32_t status = collect_points(family, max, route, &points, &count, err);
+    if (status != CBN_STATUS_OK)
+        return status;
+    int64_t moved[CBN_FACTS_MAX];
+    memcpy(moved, facts, family->fact_count * sizeof(*moved));
+    for (size_t i = 0; i < count; i++) {
+        int64_t last = max;
+        struct cbn__decision decision;
+        memcpy(&moved[sweep], points.data + i * sizeof(int64_t), sizeof(int64_t));
+        if (i + 1 < count) {
+            memcpy(&last, points.data + (i + 1) * sizeof(int64_t), sizeof(int64_t));
+            last--;
+        }
+        cbn__decide(family, moved, route, &decision);
+        if (!decision.noop && decision.chosen < 0 && gap(user, moved[sweep], last, &decision))
+            return CBN_STATUS_OK;
+    }
+    return CBN_STATUS_OK;
+}
+
+int32_t cbn__enumerate_sweep(const struct cbn__family *family, const int64_t *facts, int64_t max,
+                             const struct cbn__route *route, cbn__spec_fn spec, void *user, struct cbn_error *err)
+{
+    uint32_t sweep = family->sweep_fact;
+    CBN__BUF_AUTO points = CBN__BUF_INIT;
+    size_t count = 0;
+    int32_t status = collect_points(family, max, route, &points, &count, err);
+    if (status != CBN_STATUS_OK)
+        return status;
 
     TOUR_AUTO tour = {.family = family, .spec = spec, .user = user, .seen = CBN__BUF_INIT};
     int64_t moved[CBN_FACTS_MAX];

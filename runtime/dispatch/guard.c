@@ -81,3 +81,45 @@ void cbn__guard_format(const struct cbn__family *family, const struct cbn__decis
     }
     (void)snprintf(ret_text, text_bytes, "%s", "");
 }
+
+static void format_refusal(const struct cbn__family *family, const struct cbn__decision *decision, uint32_t candidate,
+                           char *ret_text, size_t text_bytes)
+{
+    const char *name = family->candidates[candidate].template.name;
+    char guard[CBN_TEXT_BYTES];
+    switch (decision->candidates[candidate].refusal) {
+    case CBN__REFUSAL_DISABLED:
+        (void)snprintf(ret_text, text_bytes, "%s is switched off", name);
+        return;
+    case CBN__REFUSAL_OFF:
+        (void)snprintf(ret_text, text_bytes, "%s is off unless enabled by name", name);
+        return;
+    case CBN__REFUSAL_POLICY:
+        (void)snprintf(ret_text, text_bytes, "%s is not in policy %s", name, family->policies[decision->policy]);
+        return;
+    case CBN__REFUSAL_STRICT:
+        (void)snprintf(ret_text, text_bytes, "%s is a fallback, which strict_route refuses", name);
+        return;
+    case CBN__REFUSAL_GUARD:
+        cbn__guard_format(family, decision, candidate, guard, sizeof(guard));
+        (void)snprintf(ret_text, text_bytes, "%s wants %s (it is %" PRId64 ")", name, guard,
+                       decision->candidates[candidate].value);
+        return;
+    case CBN__REFUSAL_NONE:
+        break;
+    }
+    (void)snprintf(ret_text, text_bytes, "%s was not asked", name);
+}
+
+void cbn__refusals_format(const struct cbn__family *family, const struct cbn__decision *decision, char *ret_text,
+                          size_t text_bytes)
+{
+    size_t used = 0;
+    ret_text[0] = 0;
+    for (uint32_t i = 0; i < family->candidate_count && used + 1 < text_bytes; i++) {
+        char refusal[2 * CBN_TEXT_BYTES + 64];
+        format_refusal(family, decision, i, refusal, sizeof(refusal));
+        int written = snprintf(ret_text + used, text_bytes - used, "%s%s", i ? "; " : "", refusal);
+        used += written > 0 ? (size_t)written : 0;
+    }
+}

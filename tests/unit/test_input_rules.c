@@ -102,7 +102,15 @@ static void transpose(struct cbn_tensor *tensor)
     X(d_over_a_scale, a->d.data = a->a_scale.data, INVALID, "overlaps a_scale [")                                      \
     X(d_over_bias, a->d.data = a->bias.data + 2, INVALID, "overlaps bias [")                                           \
     X(d_over_m_valid, a->d.data = a->m_valid, INVALID, "overlaps m_valid [")                                           \
-    X(d_between_rows_of_a, (a->a.strides[0] = 4096, a->d.data = a->a.data + 512, a->d.strides[0] = 4096 / 2), INVALID, \
+    X(d_beside_rows_of_a, (a->a.strides[0] = 4096, a->d.data = a->a.data + 512, a->d.strides[0] = 4096 / 2), MISS,     \
+      "cubinet warm")                                                                                                  \
+    X(d_before_rows_of_a, (a->a.strides[0] = 4096, a->d.data = a->a.data - 512, a->d.strides[0] = 4096 / 2), MISS,     \
+      "cubinet warm")                                                                                                  \
+    X(d_into_rows_of_a, (a->a.strides[0] = 4096, a->d.data = a->a.data + 510, a->d.strides[0] = 4096 / 2), INVALID,    \
+      "overlaps a [")                                                                                                  \
+    X(d_around_rows_of_a, (a->a.strides[0] = 4096, a->d.data = a->a.data + 3600, a->d.strides[0] = 4096 / 2), INVALID, \
+      "overlaps a [")                                                                                                  \
+    X(d_at_another_pitch, (a->a.strides[0] = 4096, a->d.data = a->a.data + 512, a->d.strides[0] = 2056), INVALID,      \
       "overlaps a [")                                                                                                  \
     X(layout_none, a->a_scale_layout = CBN_LAYOUT_NONE, INVALID, "a_scale_layout is 0")                                \
     X(layout_unknown, a->a_scale_layout = 17, INVALID, "a_scale_layout is 17")                                         \
@@ -262,7 +270,7 @@ START_TEST(misaligned_without_a_candidate_names_every_guard)
     ck_assert_int_eq(cbn_fp8_gemm(runtime, &args, stream, &error), CBN_STATUS_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(error.message, "swap_ab wants m in [1,32) (it is 64)"));
     ck_assert_ptr_nonnull(strstr(error.message, "wgmma wants align % 16 == 0 (it is 8)"));
-    ck_assert_ptr_nonnull(strstr(error.message, "generic wants enabled"));
+    ck_assert_ptr_nonnull(strstr(error.message, "generic is switched off"));
 }
 END_TEST
 

@@ -73,6 +73,32 @@ START_TEST(create_loads_everything_that_runs_can_reach)
 }
 END_TEST
 
+/* Rows of D that no multiple of 16 bytes separates: the alignment of contiguous A and D is part of what create loads. */
+START_TEST(create_loads_for_the_rows_that_runs_bring)
+{
+    static const int64_t widths[] = {100, 101};
+    for (int i = 0; i < 2; i++) {
+        struct cbn_fp8_gemm_plan_options options = plan_options(40);
+        struct cbn_fp8_gemm_args args = gemm_args(8, widths[i], K, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+        options.w = args.w;
+        options.w_scale = args.w_scale;
+        options.bias = args.bias;
+        struct cbn_plan *plan = create(&options);
+        struct cbn_stats created = stats_now();
+        ck_assert_uint_gt(created.loads, 0);
+        for (int64_t m = 1; m <= 40; m += 3) {
+            args = gemm_args(m, widths[i], K, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+            struct cbn_fp8_gemm_run_args given = CBN_FP8_GEMM_RUN_ARGS_INIT;
+            given.a = args.a;
+            given.d = args.d;
+            ck_assert_msg(cbn_fp8_gemm_plan_run(plan, &given, stream, &error) == CBN_STATUS_OK, "%s", error.message);
+        }
+        ck_assert_uint_eq(stats_now().loads, created.loads);
+        cbn_plan_destroy(plan);
+    }
+}
+END_TEST
+
 START_TEST(a_run_asks_the_driver_nothing)
 {
     struct cbn_fp8_gemm_plan_options options = plan_options(64);
@@ -335,6 +361,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_set_timeout(cases, 240);
     tcase_add_test(cases, create_loads_everything_that_runs_can_reach);
+    tcase_add_test(cases, create_loads_for_the_rows_that_runs_bring);
     tcase_add_test(cases, a_run_asks_the_driver_nothing);
     tcase_add_test(cases, a_run_launches_what_the_one_shot_call_launches);
     tcase_add_test(cases, flags_reach_what_create_loads_and_what_runs_launch);

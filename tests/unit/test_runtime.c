@@ -353,6 +353,38 @@ START_TEST(uncovered_is_told_apart)
 }
 END_TEST
 
+static void keep_error(void *user, const struct cbn_warm_event *event)
+{
+    if (event->outcome == CBN_WARM_UNCOVERED && event->error)
+        snprintf(user, CBN_ERROR_MESSAGE_BYTES, "%s", event->error->message);
+}
+
+/* What no candidate takes would be UNSUPPORTED in a call: a check that passed over it would prove nothing. */
+START_TEST(what_no_candidate_takes_is_uncovered)
+{
+    struct cbn_runtime_options options = stub_options(folder, NULL);
+    struct cbn_runtime *runtime = create(&options);
+    struct cbn_query queries[3] = {gemm_query(2112, 7168), gemm_query(2112, 448), gemm_query(2112, 7168)};
+    queries[0].profile.disable = "swap_ab,wgmma,generic";
+    queries[1].profile.strict_route = 1;
+    queries[2].profile.disable = "wgmma";
+    queries[2].profile.strict_route = 1;
+    static const char *const intervals[] = {"m in [1,131072]: no fp8_gemm", "m in [1,131072]: no fp8_gemm",
+                                            "m in [32,131072]: no fp8_gemm"};
+    static const char *const reasons[] = {"generic is switched off", "generic is a fallback", "wgmma is switched off"};
+    for (int i = 0; i < 3; i++) {
+        char message[CBN_ERROR_MESSAGE_BYTES] = "";
+        struct cbn_warm_options check = {sizeof(check), 1, keep_error, message};
+        struct cbn_warm_result result = {.size = sizeof(result)};
+        ck_assert_int_eq(cbn_check(runtime, &queries[i], 1, &check, &result, NULL), CBN_STATUS_OK);
+        ck_assert_uint_eq(result.uncovered, 1);
+        ck_assert_uint_eq(result.missing, i == 2 ? 3 : 0); /* swap_ab for 8, 16 and 32 tokens */
+        ck_assert_msg(strstr(message, intervals[i]) && strstr(message, reasons[i]), "%s", message);
+    }
+    cbn_runtime_destroy(runtime);
+}
+END_TEST
+
 START_TEST(explain_says_what_is_cached)
 {
     struct cbn_runtime_options options = stub_options(folder, NULL);
@@ -447,6 +479,7 @@ int main(void)
     tcase_add_test(tests, a_base_serves_what_was_warmed);
     tcase_add_test(tests, failures_are_partial_and_carry_the_log);
     tcase_add_test(tests, uncovered_is_told_apart);
+    tcase_add_test(tests, what_no_candidate_takes_is_uncovered);
     tcase_add_test(tests, explain_says_what_is_cached);
     tcase_add_test(tests, a_family_of_ones_own_registers_once);
     tcase_add_test(tests, status_numbers_are_pinned);

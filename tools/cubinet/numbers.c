@@ -33,7 +33,7 @@ static const struct unit size_units[] = {
     {"B", 1}, {"KiB", 1ll << 10}, {"MiB", 1ll << 20}, {"GiB", 1ll << 30}, {"TiB", 1ll << 40}, {NULL, 0},
 };
 static const struct unit span_units[] = {
-    {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}, {"w", 7 * 86400}, {NULL, 0},
+    {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}, {"w", 7ll * 86400}, {NULL, 0},
 };
 
 /* A whole number and one of the units. 0 needs none. */

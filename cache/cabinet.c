@@ -225,6 +225,11 @@ void cbn__cabinet_close(struct cbn__cabinet *cabinet)
     free(cabinet);
 }
 
+bool cbn__cabinet_can_write(const struct cbn__cabinet *cabinet)
+{
+    return cbn__cabinet_overlay(cabinet) != NULL;
+}
+
 uint32_t cbn__cabinet_layer_count(const struct cbn__cabinet *cabinet)
 {
     return cabinet->layer_count;

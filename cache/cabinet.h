@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/notice.h"
+#include "cache/counters.h"
 
 #define CBN__FORMAT_VERSION 1u
 #define CBN__KEY_RECORD_MAX_BYTES 65536u
@@ -76,6 +77,9 @@ struct cbn__entry {
     const char *layer_path; /* borrowed from the cabinet */
     int64_t last_used_s;    /* 0: not recorded */
     uint64_t hits;
+    uint64_t recency_us; /* of the last use or put, Unix time; 0: not recorded */
+    uint32_t major;      /* of the compiler, as the key has it */
+    bool pinned;
 };
 
 void cbn__entry_done(struct cbn__entry *entry);
@@ -109,6 +113,33 @@ int32_t cbn__cabinet_each(struct cbn__cabinet *cabinet, cbn__entry_fn each, void
 /* Drops one entry of the overlay (all its compiler majors). OK, NOT_FOUND, TIMEOUT, IO. */
 int32_t cbn__cabinet_drop(struct cbn__cabinet *cabinet, const struct cbn__hash *key, struct cbn_error *err);
 
+/* Drops this one entry of the overlay if it still is as it was read. A pin stays for the entry that replaces it. */
+int32_t cbn__cabinet_drop_damaged(struct cbn__cabinet *cabinet, const struct cbn__hash *key,
+                                  const struct cbn__entry *entry);
+
+/* Entries of one layer (by index) whose key begins with these hex digits, ascending; "" for all. */
+int32_t cbn__cabinet_each_of(struct cbn__cabinet *cabinet, uint32_t index, const char *prefix, cbn__entry_fn each,
+                             void *user, struct cbn_error *err);
+
+/* Pins or unpins the overlay's entry (all its compiler majors). OK, NOT_FOUND, TIMEOUT, IO. */
+int32_t cbn__cabinet_pin(struct cbn__cabinet *cabinet, const struct cbn__hash *key, bool pinned, struct cbn_error *err);
+
+/* One entry as prune sees it. */
+struct cbn__prune_item {
+    struct cbn__hash key;
+    uint32_t major;
+    uint64_t recency_us;
+    uint64_t size_bytes; /* of the payload */
+    uint64_t held_bytes; /* of the file, that go with it */
+};
+/* Removes them from the overlay. *ret_removed counts those that were there, also on failure. */
+int32_t cbn__cabinet_remove(struct cbn__cabinet *cabinet, const struct cbn__prune_item *items, size_t count,
+                            size_t *ret_removed, struct cbn_error *err);
+/* Bytes of the overlay's file that go with an entry. */
+uint64_t cbn__cabinet_held_bytes(const struct cbn__entry *entry);
+/* See cbn__store_compact. NOT_FOUND: no writable overlay. */
+int32_t cbn__cabinet_compact(struct cbn__cabinet *cabinet, struct cbn_error *err);
+
 struct cbn__layer {
     const char *path;
     bool is_base;
@@ -117,9 +148,21 @@ struct cbn__layer {
     uint64_t file_bytes;
     uint64_t used_bytes;
 };
+/* There is an overlay, and it is open for writing. */
+bool cbn__cabinet_can_write(const struct cbn__cabinet *cabinet);
 uint32_t cbn__cabinet_layer_count(const struct cbn__cabinet *cabinet);
 int32_t cbn__cabinet_layer(struct cbn__cabinet *cabinet, uint32_t index, struct cbn__layer *ret_layer,
                            struct cbn_error *err);
+
+struct cbn__layer_stats {
+    struct cbn__layer layer;
+    uint64_t pinned;
+    uint64_t allocated_bytes; /* on disk */
+    uint64_t max_bytes;       /* 0: of a layer that is not written */
+    struct cbn__counters counters;
+};
+int32_t cbn__cabinet_layer_stats(struct cbn__cabinet *cabinet, uint32_t index, struct cbn__layer_stats *ret_stats,
+                                 struct cbn_error *err);
 
 /*
  * Single flight: one build per key among threads of the process and processes that share the overlay's folder. The

@@ -148,7 +148,13 @@ static void remove_older_aside(struct cbn__store *store)
     (void)closedir(dir);
 }
 
-static int32_t set_aside(struct cbn__store *store, const char *problem, struct cbn_error *err)
+/* A file that was refused and set aside: open until what it still holds was salvaged. */
+struct aside {
+    int fd; /* -1: none */
+    char note[CBN__STORE_NOTE_BYTES - 64];
+};
+
+static int32_t set_aside(struct cbn__store *store, const char *problem, struct aside *ret_aside, struct cbn_error *err)
 {
     if (!store->writable)
         return cbn__error_own(err, CBN_STATUS_DAMAGED, "%s is damaged (%s); make the layer again", store->data_path,
@@ -162,9 +168,23 @@ static int32_t set_aside(struct cbn__store *store, const char *problem, struct c
     remove_older_aside(store);
     if (rename(store->data_path, aside_path) != 0 && errno != ENOENT)
         return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot set the damaged %s aside; remove it", store->data_path);
-    cbn__datafile_note(store, true, "%s was damaged (%s) and was set aside as %s", store->data_path, problem,
-                       aside_path);
+    (void)snprintf(ret_aside->note, sizeof(ret_aside->note), "%s was damaged (%s) and was set aside as %s",
+                   store->data_path, problem, aside_path);
+    if (ret_aside->fd >= 0)
+        (void)close(ret_aside->fd);
+    ret_aside->fd = store->data_fd;
+    store->data_fd = -1;
     return CBN_STATUS_OK;
+}
+
+static void salvage(struct cbn__store *store, struct aside *aside)
+{
+    if (aside->fd < 0)
+        return;
+    uint64_t entries = cbn__salvage_entries(store, aside->fd);
+    (void)close(aside->fd);
+    aside->fd = -1;
+    cbn__datafile_note(store, true, "%s; %llu of its entries were salvaged", aside->note, (unsigned long long)entries);
 }
 
 /* ---- opening ---- */
@@ -189,7 +209,7 @@ static int32_t open_data_fd(struct cbn__store *store, struct cbn_error *err)
         (!store->trust_folder && !cbn__trust_file(&status, &store->folder, store->group_shared)))
         return cbn__error_own(err, CBN_STATUS_UNTRUSTED,
                               "%s is no regular file, or others own it or can write it (mode %04o, uid %u); run chmod "
-                              "o-w, remove it, or override with CBN_RUNTIME_TRUST_FOLDER",
+                              "o-w, remove it, or override with --trust-folder (CBN_RUNTIME_TRUST_FOLDER)",
                               store->data_path, (unsigned)(status.st_mode & 07777), (unsigned)status.st_uid);
     if (status.st_ino != store->data_inode)
         atomic_store(&store->synced, 0); /* another file counts its transactions anew */
@@ -213,7 +233,7 @@ static int32_t extend(struct cbn__store *store, struct cbn_error *err)
 }
 
 /* OK with a file that is empty or sound; the file may have been set aside, then data_fd is -1. */
-static int32_t check(struct cbn__store *store, bool condemned, struct cbn_error *err)
+static int32_t check(struct cbn__store *store, bool condemned, struct aside *ret_aside, struct cbn_error *err)
 {
     char problem[CBN__PAGES_PROBLEM_BYTES] = "LMDB met damaged pages";
     if (store->checked.file_bytes == 0 && store->writable)
@@ -227,9 +247,7 @@ static int32_t check(struct cbn__store *store, bool condemned, struct cbn_error 
                                store->data_path);
         return extend(store, err);
     }
-    (void)close(store->data_fd);
-    store->data_fd = -1;
-    return set_aside(store, problem, err);
+    return set_aside(store, problem, ret_aside, err);
 }
 
 static uint64_t round_down(uint64_t bytes, uint64_t unit)
@@ -353,39 +371,69 @@ static int open_for_use(struct cbn__store *store)
     return rc;
 }
 
-int32_t cbn__datafile_open(struct cbn__store *store, struct cbn_error *err)
+/* Opens what is there, or makes it. OK with data_fd -1: it was set aside, come again. */
+static int32_t open_once(struct cbn__store *store, struct aside *aside, int *ret_code, struct cbn_error *err)
+{
+    const ino_t inode = store->data_inode;
+    *ret_code = 0;
+    cbn__datafile_close(store);
+    int32_t status = open_data_fd(store, err);
+    /* Another process may have set the condemned file aside already: its successor is innocent. */
+    bool condemned = atomic_exchange(&store->condemned, false) && inode == store->data_inode;
+    if (status == CBN_STATUS_OK)
+        status = check(store, condemned, aside, err);
+    if (status != CBN_STATUS_OK || store->data_fd < 0)
+        return status;
+    bool fresh = store->checked.file_bytes == 0;
+    *ret_code = open_for_use(store);
+    if (*ret_code != 0 && fresh && store->writable)
+        (void)unlink(store->data_path); /* a failed first write leaves no file behind */
+    return CBN_STATUS_OK;
+}
+
+static int32_t open_error(struct cbn__store *store, int code, struct cbn_error *err)
+{
+    cbn__datafile_close(store);
+    if (code == MDB_NOTFOUND)
+        return cbn__error_own(err, CBN_STATUS_IO, "%s holds no entries of format %u; warm it with this release",
+                              store->data_path, CBN__FORMAT_VERSION);
+    return cbn__datafile_error(store, code, err, "cannot open the cache");
+}
+
+static int32_t open_tries(struct cbn__store *store, struct aside *aside, struct cbn_error *err)
 {
     for (int i = 0; i < OPEN_TRIES; i++) {
-        const ino_t inode = store->data_inode;
-        cbn__datafile_close(store);
-        int32_t status = open_data_fd(store, err);
-        /* Another process may have set the condemned file aside already: its successor is innocent. */
-        bool condemned = atomic_exchange(&store->condemned, false) && inode == store->data_inode;
-        if (status == CBN_STATUS_OK)
-            status = check(store, condemned, err);
-        if (status == CBN_STATUS_OK && store->data_fd < 0)
-            continue; /* set aside: make a fresh one */
-        bool fresh = store->checked.file_bytes == 0;
-        int rc = status == CBN_STATUS_OK ? open_for_use(store) : 0;
-        if (rc != 0 && fresh && store->writable)
-            (void)unlink(store->data_path); /* a failed first write leaves no file behind */
-        if (rc == 0 && status == CBN_STATUS_OK) {
+        int code = 0;
+        int32_t status = open_once(store, aside, &code, err);
+        if (status != CBN_STATUS_OK) {
+            cbn__datafile_close(store);
+            return status;
+        }
+        if (store->data_fd < 0)
+            continue;
+        if (code == 0) {
             atomic_store(&store->failed, false);
+            salvage(store, aside);
             return CBN_STATUS_OK;
         }
-        cbn__datafile_close(store);
-        if (rc == MDB_NOTFOUND)
-            return cbn__error_own(err, CBN_STATUS_IO, "%s holds no entries of format %u; warm it with this release",
-                                  store->data_path, CBN__FORMAT_VERSION);
-        if (rc == 0)
-            return status;
-        status = cbn__datafile_error(store, rc, err, "cannot open the cache");
+        status = open_error(store, code, err);
         if (status != CBN_STATUS_DAMAGED || !store->writable)
             return status;
         atomic_store(&store->condemned, true);
     }
     return cbn__error_own(err, CBN_STATUS_IO, "%s is replaced as often as it is opened; look at who does",
                           store->data_path);
+}
+
+int32_t cbn__datafile_open(struct cbn__store *store, struct cbn_error *err)
+{
+    struct aside aside = {.fd = -1};
+    int32_t status = open_tries(store, &aside, err);
+    if (aside.fd >= 0) {
+        (void)close(aside.fd);
+        cbn__datafile_note(store, true, "%s", aside.note);
+    }
+    return status;
 }
 
 bool cbn__datafile_is_current(struct cbn__store *store)

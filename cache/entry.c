@@ -178,32 +178,36 @@ void cbn__entry_done(struct cbn__entry *entry)
     *entry = (struct cbn__entry){.bytes = CBN__BUF_INIT};
 }
 
+#define USAGE_SEALED_BYTES (CBN__USAGE_BYTES - CBN__HASH_BYTES)
+#define USAGE_PINNED 1u
+
 static struct cbn__hash usage_seal(const struct cbn__store_key *key, const uint8_t *bytes)
 {
-    const struct cbn__blob parts[] = {{key->bytes, sizeof(key->bytes)}, {bytes, 16}};
+    const struct cbn__blob parts[] = {{key->bytes, sizeof(key->bytes)}, {bytes, USAGE_SEALED_BYTES}};
     return cbn__hash_blobs(parts, 2);
 }
 
-void cbn__usage_encode(const struct cbn__store_key *key, int64_t last_used_s, uint64_t hits,
+void cbn__usage_encode(const struct cbn__store_key *key, const struct cbn__usage_record *record,
                        uint8_t ret_bytes[CBN__USAGE_BYTES])
 {
-    cbn__store_u64(ret_bytes, (uint64_t)last_used_s);
-    cbn__store_u64(ret_bytes + 8, hits);
+    cbn__store_u64(ret_bytes, record->recency_us);
+    cbn__store_u64(ret_bytes + 8, record->hits);
+    cbn__store_u64(ret_bytes + 16, record->pinned ? USAGE_PINNED : 0);
     struct cbn__hash seal = usage_seal(key, ret_bytes);
-    memcpy(ret_bytes + 16, seal.bytes, sizeof(seal.bytes));
+    memcpy(ret_bytes + USAGE_SEALED_BYTES, seal.bytes, sizeof(seal.bytes));
 }
 
-bool cbn__usage_decode(const struct cbn__store_key *key, struct cbn__blob bytes, int64_t *ret_last_used_s,
-                       uint64_t *ret_hits)
+bool cbn__usage_decode(const struct cbn__store_key *key, struct cbn__blob bytes, struct cbn__usage_record *ret_record)
 {
     uint8_t copy[CBN__USAGE_BYTES];
     if (bytes.size != sizeof(copy))
         return false;
     memcpy(copy, bytes.data, sizeof(copy));
     struct cbn__hash seal = usage_seal(key, copy);
-    if (memcmp(copy + 16, seal.bytes, sizeof(seal.bytes)) != 0)
+    if (memcmp(copy + USAGE_SEALED_BYTES, seal.bytes, sizeof(seal.bytes)) != 0)
         return false;
-    *ret_last_used_s = (int64_t)cbn__load_u64(copy);
-    *ret_hits = cbn__load_u64(copy + 8);
+    *ret_record = (struct cbn__usage_record){.recency_us = cbn__load_u64(copy),
+                                             .hits = cbn__load_u64(copy + 8),
+                                             .pinned = cbn__load_u64(copy + 16) & USAGE_PINNED};
     return true;
 }

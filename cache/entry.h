@@ -30,11 +30,16 @@ void cbn__entry_encode(const struct cbn__store_key *key, struct cbn__blob key_re
  */
 const char *cbn__entry_decode(const struct cbn__store_key *key, struct cbn__entry *entry);
 
-/* Usage of one entry: sealed like an entry. false when the bytes do not verify. */
-#define CBN__USAGE_BYTES 32u
-void cbn__usage_encode(const struct cbn__store_key *key, int64_t last_used_s, uint64_t hits,
+/* Usage of one entry: sealed like an entry. */
+#define CBN__USAGE_BYTES 40u
+struct cbn__usage_record {
+    uint64_t recency_us; /* Unix microseconds of the last use or put: what eviction goes by */
+    uint64_t hits;
+    bool pinned;
+};
+void cbn__usage_encode(const struct cbn__store_key *key, const struct cbn__usage_record *record,
                        uint8_t ret_bytes[CBN__USAGE_BYTES]);
-bool cbn__usage_decode(const struct cbn__store_key *key, struct cbn__blob bytes, int64_t *ret_last_used_s,
-                       uint64_t *ret_hits);
+/* false when the bytes do not verify; *ret_record is written on success only. */
+bool cbn__usage_decode(const struct cbn__store_key *key, struct cbn__blob bytes, struct cbn__usage_record *ret_record);
 
 #endif

@@ -53,15 +53,29 @@ int cbn__lock_open_file(const char *path, bool writable, mode_t mode)
     return fd;
 }
 
+static int set_byte(int fd, short type, off_t byte)
+{
+    struct flock request = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    return fcntl(fd, F_OFD_SETLK, &request) == 0 ? 0 : errno;
+}
+
+/* Fails while the file is compacted: tried again with the next lock. */
+static void be_present(struct cbn__lock *lock)
+{
+    if (!lock->present)
+        lock->present = set_byte(lock->fd, F_RDLCK, CBN__LOCK_PRESENCE_BYTE) == 0;
+}
+
 /* Opened under the mutex, which fork takes: no descriptor reaches a child unseen. */
 static int32_t open_locked(struct cbn__lock *lock)
 {
     if (lock->fd >= 0)
         return CBN_STATUS_OK;
     lock->fd = cbn__lock_open_file(lock->path, lock->writable, lock->mode);
-    if (lock->fd >= 0 || !lock->writable)
-        return CBN_STATUS_OK;
-    return CBN_STATUS_IO;
+    lock->present = false;
+    if (lock->fd >= 0)
+        be_present(lock);
+    return lock->fd >= 0 || !lock->writable ? CBN_STATUS_OK : CBN_STATUS_IO;
 }
 
 int32_t cbn__lock_open(struct cbn__lock *lock, struct cbn_error *err)
@@ -74,12 +88,6 @@ int32_t cbn__lock_open(struct cbn__lock *lock, struct cbn_error *err)
         (void)cbn__error_os(err, CBN_STATUS_IO, code, "cannot open the lock file %s; give its folder to this user",
                             lock->path);
     return status;
-}
-
-static int set_byte(int fd, short type, off_t byte)
-{
-    struct flock request = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-    return fcntl(fd, F_OFD_SETLK, &request) == 0 ? 0 : errno;
 }
 
 int32_t cbn__lock_poll(int fd, short type, off_t byte, uint64_t deadline_ns, uint64_t longest_pause_ns,
@@ -158,6 +166,8 @@ static int32_t take_file(struct cbn__lock *lock, bool exclusive, uint64_t deadli
             return status;
         status = exclusive && lock->writable ? take_exclusive_byte(lock->fd, deadline_ns)
                                              : take_shared_byte(lock->fd, deadline_ns);
+        if (status == CBN_STATUS_OK)
+            be_present(lock);
         if (status != CBN_STATUS_OK || !file_is_gone(lock->fd))
             return status;
     }
@@ -257,6 +267,19 @@ void cbn__lock_release_exclusive(struct cbn__lock *lock)
     lock->exclusive = false;
     leave_file(lock);
     (void)pthread_mutex_unlock(&lock->mutex);
+}
+
+bool cbn__lock_is_alone(struct cbn__lock *lock)
+{
+    if (lock->fd < 0 || set_byte(lock->fd, F_WRLCK, CBN__LOCK_PRESENCE_BYTE) != 0)
+        return false;
+    lock->present = false;
+    return true;
+}
+
+void cbn__lock_let_in(struct cbn__lock *lock)
+{
+    be_present(lock);
 }
 
 void cbn__lock_fork_before(struct cbn__lock *lock)

@@ -21,6 +21,7 @@
 /* Bytes of the lock file that carry locks; FORMAT.md names them. */
 #define CBN__LOCK_INTENT_BYTE ((off_t)1 << 32)
 #define CBN__LOCK_DATA_BYTE (CBN__LOCK_INTENT_BYTE + 1)
+#define CBN__LOCK_PRESENCE_BYTE (CBN__LOCK_INTENT_BYTE + 2)
 #define CBN__LOCK_FLIGHT_BYTES ((off_t)1 << 62) /* a flight's byte: this plus 61 bits of its key */
 
 struct cbn__lock {
@@ -33,6 +34,7 @@ struct cbn__lock {
     uint32_t shared;
     uint32_t writers; /* waiting in this process */
     bool exclusive;
+    bool present; /* holds the presence byte shared, as long as the file is open */
     bool busy;
     bool stalled; /* the last wait ended at its deadline: wait a twentieth until one succeeds */
 };
@@ -48,6 +50,10 @@ int32_t cbn__lock_shared(struct cbn__lock *lock, uint32_t timeout_ms);
 int32_t cbn__lock_exclusive(struct cbn__lock *lock, uint32_t timeout_ms);
 void cbn__lock_release_shared(struct cbn__lock *lock);
 void cbn__lock_release_exclusive(struct cbn__lock *lock);
+
+/* Exclusive side held: true when no other open file holds the presence byte; held exclusively then, until let go. */
+bool cbn__lock_is_alone(struct cbn__lock *lock);
+void cbn__lock_let_in(struct cbn__lock *lock);
 
 /* Round fork: before takes the mutex, after gives it back in the parent. In the child the descriptor is closed. */
 void cbn__lock_fork_before(struct cbn__lock *lock);

@@ -7,12 +7,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "cache/registry.h"
 
 #define MAJOR_BOUND 0x10000u
 #define VALUE_BYTES_MAX ((uint64_t)1 << 31)
+#define US_PER_S 1000000u
 
 /* One look-up through one layer. */
 struct search {
@@ -39,8 +41,11 @@ static const char *decode(const struct cbn__cabinet_layer *layer, struct cbn__st
     *ret_entry = (struct cbn__entry){.bytes = item->value,
                                      .layer = layer->number,
                                      .layer_path = layer->path,
-                                     .last_used_s = item->last_used_s,
-                                     .hits = item->hits};
+                                     .last_used_s = item->usage.hits ? (int64_t)(item->usage.recency_us / US_PER_S) : 0,
+                                     .hits = item->usage.hits,
+                                     .recency_us = item->usage.recency_us,
+                                     .major = cbn__entry_key_major(&key),
+                                     .pinned = item->usage.pinned};
     item->value = (struct cbn__buf)CBN__BUF_INIT;
     const char *problem = cbn__entry_decode(&key, ret_entry);
     return item->key_bytes == sizeof(key.bytes) ? problem : "the key is of a wrong length";
@@ -150,14 +155,42 @@ static enum cbn__lookup search_layers(struct cbn__cabinet *cabinet, struct cbn__
     return found;
 }
 
+/* A look-up is counted where it can be written: in the overlay, whichever layer it ended in. */
+static void count_lookup(struct cbn__store *overlay, enum cbn__lookup found, const struct cbn__entry *entry)
+{
+    switch (found) {
+    case CBN__LOOKUP_HIT:
+        CBN__COUNT_LAYER(overlay, hits, 1);
+        CBN__COUNT_LAYER(overlay, compile_ms_saved, entry->facts.compile_ms);
+        break;
+    case CBN__LOOKUP_ABSENT:
+        CBN__COUNT_LAYER(overlay, misses_absent, 1);
+        break;
+    case CBN__LOOKUP_DAMAGED:
+        CBN__COUNT_LAYER(overlay, misses_damaged, 1);
+        break;
+    case CBN__LOOKUP_INCOMPATIBLE:
+        CBN__COUNT_LAYER(overlay, misses_incompatible, 1);
+        break;
+    case CBN__LOOKUP_BUSY:
+        CBN__COUNT_LAYER(overlay, misses_busy, 1);
+        break;
+    case CBN__LOOKUP_IO:
+        CBN__COUNT_LAYER(overlay, misses_io, 1);
+        break;
+    }
+}
+
 enum cbn__lookup cbn__cabinet_find(struct cbn__cabinet *cabinet, struct cbn__blob key_record,
                                    const struct cbn__compiler_rule *rule, struct cbn__entry *ret_entry)
 {
     struct cbn__entry entry;
     enum cbn__lookup found = search_layers(cabinet, key_record, rule, &entry);
+    struct cbn__store *overlay = cbn__cabinet_overlay(cabinet);
+    if (overlay)
+        count_lookup(overlay, found, &entry);
     if (found != CBN__LOOKUP_HIT)
         return found;
-    struct cbn__store *overlay = cbn__cabinet_overlay(cabinet);
     if (entry.layer == 0 && overlay) {
         struct cbn__hash hash = cbn__hash_blob(key_record);
         struct cbn__store_key key = cbn__entry_key(&hash, entry.facts.compiler_version / 1000);
@@ -208,6 +241,10 @@ int32_t cbn__cabinet_put(struct cbn__cabinet *cabinet, struct cbn__blob key_reco
         return cbn__error_no_memory(err);
     cbn__registry_check_pid();
     status = cbn__store_put(overlay, cabinet->lock_timeout_ms, &key, cbn__buf_blob(&value), err);
+    if (status == CBN_STATUS_OK) {
+        CBN__COUNT_LAYER(overlay, puts, 1);
+        CBN__COUNT_LAYER(overlay, compile_ms_spent, facts->compile_ms);
+    }
     cbn__cabinet_tell_notes(cabinet, overlay);
     return status;
 }
@@ -218,11 +255,31 @@ static const char *check_hash(const struct cbn__entry *entry, const struct cbn__
     return cbn__hash_equal(&hash, key) ? NULL : "the key record does not hash to its key";
 }
 
+/* The first key that begins with these digits, and how many of its bytes are given. */
+static uint32_t seek_bytes(const char *prefix, uint8_t *bytes)
+{
+    uint32_t digits = 0;
+    for (; prefix[digits] && digits < 2 * CBN__HASH_BYTES; digits++) {
+        char c = prefix[digits];
+        uint32_t value = c <= '9' ? (uint32_t)(c - '0') : (uint32_t)((c | 0x20) - 'a' + 10);
+        bytes[digits / 2] = (uint8_t)(digits % 2 ? bytes[digits / 2] | value : value << 4);
+    }
+    return (digits + 1) / 2;
+}
+
+static bool has_prefix(const struct cbn__hash *key, const char *prefix)
+{
+    char text[CBN__HASH_TEXT_BYTES];
+    cbn__hash_format(key, text);
+    return strncasecmp(text, prefix, strlen(prefix)) == 0;
+}
+
 /* *ret_stopped: the callback has said so. */
-static int32_t each_of_layer(struct cbn__cabinet *cabinet, const struct cbn__cabinet_layer *layer, cbn__entry_fn each,
-                             void *user, bool *ret_stopped)
+static int32_t each_of_layer(struct cbn__cabinet *cabinet, const struct cbn__cabinet_layer *layer, const char *prefix,
+                             cbn__entry_fn each, void *user, bool *ret_stopped)
 {
     CBN__STORE_ITEM_AUTO item = {.value = CBN__BUF_INIT};
+    item.key_bytes = seek_bytes(prefix, item.key);
     for (;;) {
         int32_t status = cbn__store_next(layer->store, cabinet->lock_timeout_ms, &item);
         cbn__cabinet_tell_notes(cabinet, layer->store);
@@ -230,6 +287,8 @@ static int32_t each_of_layer(struct cbn__cabinet *cabinet, const struct cbn__cab
             return status == CBN_STATUS_NOT_FOUND ? CBN_STATUS_OK : status;
         struct cbn__store_key key = own_key(&item);
         struct cbn__hash hash = cbn__entry_key_hash(&key);
+        if (!has_prefix(&hash, prefix))
+            return CBN_STATUS_OK;
         struct cbn__entry entry;
         const char *problem = decode(layer, &item, &entry);
         if (!problem)
@@ -241,17 +300,31 @@ static int32_t each_of_layer(struct cbn__cabinet *cabinet, const struct cbn__cab
     }
 }
 
+static int32_t cannot_read(const struct cbn__cabinet_layer *layer, int32_t status, struct cbn_error *err)
+{
+    return cbn__error_own(err, (enum cbn_status)status, "cannot read all of the cache layer %s (%s); try again",
+                          layer->path, cbn_status_name(status));
+}
+
 int32_t cbn__cabinet_each(struct cbn__cabinet *cabinet, cbn__entry_fn each, void *user, struct cbn_error *err)
 {
     bool stopped = false;
     cbn__registry_check_pid();
     for (uint32_t i = 0; i < cabinet->layer_count && !stopped; i++) {
-        int32_t status = each_of_layer(cabinet, &cabinet->layers[i], each, user, &stopped);
+        int32_t status = each_of_layer(cabinet, &cabinet->layers[i], "", each, user, &stopped);
         if (status != CBN_STATUS_OK)
-            return cbn__error_own(err, (enum cbn_status)status, "cannot read all of the cache layer %s (%s); try again",
-                                  cabinet->layers[i].path, cbn_status_name(status));
+            return cannot_read(&cabinet->layers[i], status, err);
     }
     return CBN_STATUS_OK;
+}
+
+int32_t cbn__cabinet_each_of(struct cbn__cabinet *cabinet, uint32_t index, const char *prefix, cbn__entry_fn each,
+                             void *user, struct cbn_error *err)
+{
+    bool stopped = false;
+    cbn__registry_check_pid();
+    int32_t status = each_of_layer(cabinet, &cabinet->layers[index], prefix, each, user, &stopped);
+    return status == CBN_STATUS_OK ? status : cannot_read(&cabinet->layers[index], status, err);
 }
 
 int32_t cbn__cabinet_drop(struct cbn__cabinet *cabinet, const struct cbn__hash *key, struct cbn_error *err)

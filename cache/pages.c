@@ -12,44 +12,11 @@
 #include <unistd.h>
 
 #include "base/record.h"
+#include "cache/pages_layout.h"
 
-#define META_MAGIC 0xBEEFC0DEu
-#define META_VERSION 1u
-#define META_BYTES 152u /* the page header and struct MDB_meta, as far as it is read */
-#define META_AT_MAGIC 16u
-#define META_AT_VERSION 20u
-#define META_AT_FREE_DB 40u
-#define META_AT_MAIN_DB 88u
-#define META_AT_LAST_PAGE 136u
-#define META_AT_TRANSACTION 144u
-
-#define DB_BYTES 48u
-#define DB_AT_FLAGS 4u
 #define DB_KINDS 0x7fu /* above them the free list's record carries flags of the environment */
 #define DB_INTEGER_KEY 8u
-#define DB_AT_DEPTH 6u
-#define DB_AT_ROOT 40u
 
-#define PAGE_HEAD_BYTES 16u
-#define PAGE_AT_FLAGS 10u
-#define PAGE_AT_LOWER 12u
-#define PAGE_AT_UPPER 14u
-#define PAGE_AT_RUN 12u
-#define PAGE_BRANCH 1u
-#define PAGE_LEAF 2u
-#define PAGE_OVERFLOW 4u
-#define PAGE_META 8u
-
-#define NODE_HEAD_BYTES 8u
-#define NODE_BIG 1u
-#define NODE_TABLE 2u
-#define NODE_KNOWN (NODE_BIG | NODE_TABLE) /* no table of ours holds duplicates */
-
-#define DEPTH_MAX 32u /* LMDB's CURSOR_STACK */
-#define PAGE_BYTES_MIN 512u
-#define PAGE_BYTES_MAX 65536u
-#define NO_ROOT UINT64_MAX
-#define FIRST_DATA_PAGE 2u
 /* A last page behind the end of the file is believed up to this, or this many times the file: it sizes an array. */
 #define FREE_RANGE_PAGES (1ull << 22)
 #define FREE_RANGE_PARTS 64u
@@ -62,11 +29,6 @@ struct walk {
     uint64_t problem_page;
     bool out_of_memory;
 };
-
-static uint32_t load_u16(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8;
-}
 
 static bool refuse(struct walk *walk, uint64_t page, const char *problem)
 {
@@ -83,7 +45,7 @@ static bool run_out(struct walk *walk)
     return false;
 }
 
-static bool read_at(int fd, void *bytes, size_t size, uint64_t offset)
+bool cbn__pages_read_at(int fd, void *bytes, size_t size, uint64_t offset)
 {
     uint8_t *to = bytes;
     while (size > 0) {
@@ -104,9 +66,9 @@ static bool page_size_is_sane(uint32_t bytes)
     return bytes >= PAGE_BYTES_MIN && bytes <= PAGE_BYTES_MAX && (bytes & (bytes - 1)) == 0;
 }
 
-static const char *parse_meta(const uint8_t *bytes, struct cbn__pages_meta *meta)
+const char *cbn__pages_parse_meta(const uint8_t *bytes, struct cbn__pages_meta *meta)
 {
-    if (load_u16(bytes + PAGE_AT_FLAGS) != PAGE_META)
+    if (cbn__pages_u16(bytes + PAGE_AT_FLAGS) != PAGE_META)
         return "a meta page is not one";
     if (cbn__load_u32(bytes + META_AT_MAGIC) != META_MAGIC || cbn__load_u32(bytes + META_AT_VERSION) != META_VERSION)
         return "a meta page has another magic number or version";
@@ -127,14 +89,14 @@ const char *cbn__pages_read_meta(int fd, struct cbn__pages_meta *ret_meta)
     uint8_t bytes[2][META_BYTES];
     struct cbn__pages_meta metas[2] = {{0}, {0}};
     struct stat status;
-    if (fstat(fd, &status) != 0 || !read_at(fd, bytes[0], META_BYTES, 0))
+    if (fstat(fd, &status) != 0 || !cbn__pages_read_at(fd, bytes[0], META_BYTES, 0))
         return "the file is too short for a meta page";
-    const char *problem = parse_meta(bytes[0], &metas[0]);
+    const char *problem = cbn__pages_parse_meta(bytes[0], &metas[0]);
     if (problem)
         return problem;
-    if (!read_at(fd, bytes[1], META_BYTES, metas[0].page_bytes))
+    if (!cbn__pages_read_at(fd, bytes[1], META_BYTES, metas[0].page_bytes))
         return "the file is too short for its meta pages";
-    problem = parse_meta(bytes[1], &metas[1]);
+    problem = cbn__pages_parse_meta(bytes[1], &metas[1]);
     if (problem)
         return problem;
     if (metas[0].page_bytes != metas[1].page_bytes)
@@ -168,7 +130,8 @@ static bool inside_file(struct walk *walk, uint64_t page, uint64_t count)
 
 static bool read_page(struct walk *walk, uint64_t page, uint8_t *bytes)
 {
-    if (!inside_file(walk, page, 1) || !read_at(walk->fd, bytes, walk->meta.page_bytes, page * walk->meta.page_bytes))
+    if (!inside_file(walk, page, 1) ||
+        !cbn__pages_read_at(walk->fd, bytes, walk->meta.page_bytes, page * walk->meta.page_bytes))
         return refuse(walk, page, "page cannot be read");
     if (cbn__load_u64(bytes) != page)
         return refuse(walk, page, "page carries another number");
@@ -187,14 +150,14 @@ static bool read_node(struct walk *walk, uint64_t page, const uint8_t *bytes, ui
                       struct node *ret_node)
 {
     uint32_t page_bytes = walk->meta.page_bytes;
-    uint32_t offset = load_u16(bytes + PAGE_HEAD_BYTES + 2 * (size_t)i);
-    if (offset < load_u16(bytes + PAGE_AT_UPPER) || offset > page_bytes - NODE_HEAD_BYTES)
+    uint32_t offset = cbn__pages_u16(bytes + PAGE_HEAD_BYTES + 2 * (size_t)i);
+    if (offset < cbn__pages_u16(bytes + PAGE_AT_UPPER) || offset > page_bytes - NODE_HEAD_BYTES)
         return refuse(walk, page, "page holds a node outside of itself");
     const uint8_t *node = bytes + offset;
     uint32_t rest = page_bytes - offset - NODE_HEAD_BYTES;
     *ret_node = (struct node){.size = cbn__load_u32(node),
-                              .flags = load_u16(node + 4),
-                              .key_bytes = load_u16(node + 6),
+                              .flags = cbn__pages_u16(node + 4),
+                              .key_bytes = cbn__pages_u16(node + 6),
                               .key = node + NODE_HEAD_BYTES};
     if (ret_node->key_bytes > rest)
         return refuse(walk, page, "page holds a key longer than itself");
@@ -220,9 +183,9 @@ static bool check_overflow(struct walk *walk, const struct node *node)
     uint8_t head[PAGE_HEAD_BYTES];
     if (!claim(walk, node->child, count) || !inside_file(walk, node->child, count))
         return false;
-    if (!read_at(walk->fd, head, sizeof(head), node->child * walk->meta.page_bytes))
+    if (!cbn__pages_read_at(walk->fd, head, sizeof(head), node->child * walk->meta.page_bytes))
         return refuse(walk, node->child, "page cannot be read");
-    if (cbn__load_u64(head) != node->child || load_u16(head + PAGE_AT_FLAGS) != PAGE_OVERFLOW ||
+    if (cbn__load_u64(head) != node->child || cbn__pages_u16(head + PAGE_AT_FLAGS) != PAGE_OVERFLOW ||
         cbn__load_u32(head + PAGE_AT_RUN) != count)
         return refuse(walk, node->child, "page does not begin the run of pages that it should");
     return true;
@@ -253,7 +216,7 @@ static bool check_free_node(struct walk *walk, uint64_t page, const struct node 
         return run_out(walk);
     bool read = true;
     if (node->flags & NODE_BIG)
-        read = read_at(walk->fd, bytes, size, node->child * walk->meta.page_bytes + PAGE_HEAD_BYTES);
+        read = cbn__pages_read_at(walk->fd, bytes, size, node->child * walk->meta.page_bytes + PAGE_HEAD_BYTES);
     else
         memcpy(bytes, node->data, size);
     uint64_t count = read && size >= 8 ? cbn__load_u64(bytes) : 0;
@@ -282,9 +245,10 @@ static bool check_table(struct walk *walk, uint64_t page, const struct node *nod
 {
     if (node->size != DB_BYTES || node->flags & NODE_BIG)
         return refuse(walk, page, "page holds a table's record of a wrong size");
-    if (load_u16(node->data + DB_AT_FLAGS) != 0)
+    if (cbn__pages_u16(node->data + DB_AT_FLAGS) != 0)
         return refuse(walk, page, "page holds a table of an unknown kind");
-    return check_tree(walk, cbn__load_u64(node->data + DB_AT_ROOT), TREE_TABLE, load_u16(node->data + DB_AT_DEPTH));
+    return check_tree(walk, cbn__load_u64(node->data + DB_AT_ROOT), TREE_TABLE,
+                      cbn__pages_u16(node->data + DB_AT_DEPTH));
 }
 
 static bool check_leaf_node(struct walk *walk, uint64_t page, const struct node *node, enum tree tree)
@@ -302,8 +266,8 @@ static bool check_leaf_node(struct walk *walk, uint64_t page, const struct node 
 static bool check_nodes(struct walk *walk, uint64_t page, const uint8_t *bytes, enum tree tree, uint32_t level,
                         uint32_t depth)
 {
-    bool branch = load_u16(bytes + PAGE_AT_FLAGS) == PAGE_BRANCH;
-    uint32_t lower = load_u16(bytes + PAGE_AT_LOWER), upper = load_u16(bytes + PAGE_AT_UPPER);
+    bool branch = cbn__pages_u16(bytes + PAGE_AT_FLAGS) == PAGE_BRANCH;
+    uint32_t lower = cbn__pages_u16(bytes + PAGE_AT_LOWER), upper = cbn__pages_u16(bytes + PAGE_AT_UPPER);
     if (lower < PAGE_HEAD_BYTES || lower > upper || upper > walk->meta.page_bytes || lower % 2)
         return refuse(walk, page, "page has impossible bounds");
     uint32_t count = (lower - PAGE_HEAD_BYTES) / 2;
@@ -327,7 +291,7 @@ static bool check_page(struct walk *walk, uint64_t page, enum tree tree, uint32_
     if (!bytes)
         return run_out(walk);
     bool sound = read_page(walk, page, bytes);
-    if (sound && load_u16(bytes + PAGE_AT_FLAGS) != (level < depth ? PAGE_BRANCH : PAGE_LEAF))
+    if (sound && cbn__pages_u16(bytes + PAGE_AT_FLAGS) != (level < depth ? PAGE_BRANCH : PAGE_LEAF))
         sound = refuse(walk, page, "page is of the wrong kind");
     sound = sound && check_nodes(walk, page, bytes, tree, level, depth);
     free(bytes);
@@ -338,14 +302,14 @@ static bool check_trees(struct walk *walk)
 {
     uint8_t meta[2][META_BYTES];
     for (uint32_t i = 0; i < 2; i++)
-        if (!read_at(walk->fd, meta[i], META_BYTES, (uint64_t)i * walk->meta.page_bytes))
+        if (!cbn__pages_read_at(walk->fd, meta[i], META_BYTES, (uint64_t)i * walk->meta.page_bytes))
             return refuse(walk, i, "page cannot be read");
     const uint8_t *newest = cbn__load_u64(meta[0] + META_AT_TRANSACTION) == walk->meta.transaction ? meta[0] : meta[1];
-    if ((load_u16(newest + META_AT_FREE_DB + DB_AT_FLAGS) & DB_KINDS) != DB_INTEGER_KEY ||
-        load_u16(newest + META_AT_MAIN_DB + DB_AT_FLAGS) != 0)
+    if ((cbn__pages_u16(newest + META_AT_FREE_DB + DB_AT_FLAGS) & DB_KINDS) != DB_INTEGER_KEY ||
+        cbn__pages_u16(newest + META_AT_MAIN_DB + DB_AT_FLAGS) != 0)
         return refuse(walk, newest == meta[0] ? 0 : 1, "page states a tree of an unknown kind");
-    uint32_t free_depth = load_u16(newest + META_AT_FREE_DB + DB_AT_DEPTH);
-    uint32_t main_depth = load_u16(newest + META_AT_MAIN_DB + DB_AT_DEPTH);
+    uint32_t free_depth = cbn__pages_u16(newest + META_AT_FREE_DB + DB_AT_DEPTH);
+    uint32_t main_depth = cbn__pages_u16(newest + META_AT_MAIN_DB + DB_AT_DEPTH);
     return check_tree(walk, walk->meta.main_root, TREE_MAIN, main_depth) &&
            check_tree(walk, walk->meta.free_root, TREE_FREE, free_depth);
 }

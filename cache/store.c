@@ -1,8 +1,5 @@
 /*
- * Sessions on one environment, and what is done in them.
- *
- * A session: lock; is the open file still the one in the folder; transaction; copy; release. An environment that
- * cannot be used is closed and opened again on the exclusive side, within the same deadline and a bound on tries.
+ * What is done in sessions: finding, storing, dropping, pinning, counting. See store.h.
  */
 #include "cache/store.h"
 
@@ -14,19 +11,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cache/space.h"
 
-#define SESSION_TRIES 3
 #define FILE_MODE 0600
 #define SHARED_FILE_MODE 0660
 #define MAJOR_BOUND 0x10000u
-/* Pages that a put may not use, so that deleting, which writes pages too, works on a full file. */
-#define HEADROOM_BYTES ((uint64_t)256 << 10)
-#define HEADROOM_PART 16u
-
-struct session {
-    struct cbn__store *store;
-    MDB_txn *txn;
-};
+#define PIN_MAJORS_MAX 64u
+#define STAT_BLOCK_BYTES 512u /* of st_blocks, stat(2) */
 
 /* ---- life ---- */
 
@@ -109,6 +100,7 @@ void cbn__store_fork_child(struct cbn__store *store)
 {
     (void)pthread_mutex_init(&store->note_mutex, NULL);
     cbn__usage_fork_child(&store->usage);
+    cbn__counters_clear(&store->counters); /* the parent writes them */
     bool quiet = cbn__lock_fork_child(&store->lock);
     atomic_store(&store->failed, true);
     atomic_store(&store->wrote, false);
@@ -121,163 +113,11 @@ void cbn__store_fork_child(struct cbn__store *store)
     store->env = NULL;
 }
 
-/* ---- sessions ---- */
-
-/* What LMDB's code means for the next session. */
-static void judge_code(struct cbn__store *store, int code)
-{
-    if (code == MDB_CORRUPTED || code == MDB_PAGE_NOTFOUND || code == MDB_INVALID)
-        atomic_store(&store->condemned, true);
-    if (code != 0 && code != MDB_NOTFOUND && code != MDB_MAP_FULL && code != MDB_TXN_FULL && code != ENOMEM)
-        atomic_store(&store->failed, true);
-}
-
-static int32_t lock_error(const struct cbn__store *store, int32_t status, uint32_t timeout_ms, struct cbn_error *err)
-{
-    if (status == CBN_STATUS_TIMEOUT)
-        return cbn__error_own(err, CBN_STATUS_TIMEOUT,
-                              "the lock %s did not come free in %u ms: another process holds it", store->lock_path,
-                              timeout_ms);
-    return cbn__error_own(err, CBN_STATUS_IO, "the lock %s cannot be taken; use a folder on a local filesystem",
-                          store->lock_path);
-}
-
-static int32_t open_exclusively(struct cbn__store *store, uint32_t timeout_ms, struct cbn_error *err)
-{
-    int32_t status = cbn__lock_exclusive(&store->lock, timeout_ms);
-    if (status != CBN_STATUS_OK)
-        return lock_error(store, status, timeout_ms, err);
-    if (!cbn__datafile_is_current(store))
-        status = cbn__datafile_open(store, err);
-    cbn__lock_release_exclusive(&store->lock);
-    return status;
-}
-
-static int32_t read_begin(struct cbn__store *store, uint32_t timeout_ms, struct session *session, struct cbn_error *err)
-{
-    session->store = store;
-    session->txn = NULL;
-    for (int i = 0; i < SESSION_TRIES; i++) {
-        int32_t status = cbn__lock_shared(&store->lock, timeout_ms);
-        if (status != CBN_STATUS_OK)
-            return lock_error(store, status, timeout_ms, err);
-        if (cbn__datafile_is_current(store)) {
-            int rc = mdb_txn_begin(store->env, NULL, MDB_RDONLY, &session->txn);
-            if (rc == 0)
-                return CBN_STATUS_OK;
-            judge_code(store, rc);
-        }
-        cbn__lock_release_shared(&store->lock);
-        status = open_exclusively(store, timeout_ms, err);
-        if (status != CBN_STATUS_OK)
-            return status;
-    }
-    return cbn__error_own(err, CBN_STATUS_IO, "%s changes faster than it can be opened", store->data_path);
-}
-
-static int32_t read_end(struct session *session, int code, struct cbn_error *err)
-{
-    struct cbn__store *store = session->store;
-    mdb_txn_abort(session->txn);
-    judge_code(store, code);
-    cbn__lock_release_shared(&store->lock);
-    if (code == 0)
-        return CBN_STATUS_OK;
-    if (code == MDB_NOTFOUND)
-        return cbn__error_own(err, CBN_STATUS_NOT_FOUND, "no such entry");
-    int32_t status = cbn__datafile_error(store, code, err, "cannot read the cache");
-    return status == CBN_STATUS_LIMIT ? CBN_STATUS_IO : status;
-}
-
-static uint64_t map_bytes_for(struct cbn__store *store, bool for_put)
-{
-    uint64_t bytes = atomic_load(&store->max_bytes);
-    uint64_t headroom = bytes / HEADROOM_PART < HEADROOM_BYTES ? bytes / HEADROOM_PART : HEADROOM_BYTES;
-    if (for_put)
-        bytes -= headroom;
-    return bytes - bytes % (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* The map is the bound. LMDB keeps it at least as large as the pages in use. */
-static int set_map(struct cbn__store *store, bool for_put)
-{
-    MDB_envinfo info;
-    int rc = mdb_env_info(store->env, &info);
-    uint64_t wanted = map_bytes_for(store, for_put);
-    if (rc != 0 || info.me_mapsize == wanted)
-        return rc;
-    rc = mdb_env_set_mapsize(store->env, (size_t)wanted);
-    /* LMDB has no map after a failure here, and would fault: the environment must not be touched again. */
-    if (rc != 0)
-        atomic_store(&store->failed, true);
-    return rc;
-}
-
-static int begin_write(struct cbn__store *store, bool for_put, MDB_txn **ret_txn)
-{
-    if (cbn__datafile_mark(store) != CBN_STATUS_OK)
-        return errno ? errno : EIO;
-    int rc = set_map(store, for_put);
-    return rc == 0 ? mdb_txn_begin(store->env, NULL, 0, ret_txn) : rc;
-}
-
-static int32_t write_begin(struct cbn__store *store, uint32_t timeout_ms, bool for_put, struct session *session,
-                           struct cbn_error *err)
-{
-    session->store = store;
-    session->txn = NULL;
-    if (!store->writable)
-        return cbn__error_own(err, CBN_STATUS_NOT_FOUND, "%s is open for reading only", store->data_path);
-    int32_t status = cbn__lock_exclusive(&store->lock, timeout_ms);
-    if (status != CBN_STATUS_OK)
-        return lock_error(store, status, timeout_ms, err);
-    if (!cbn__datafile_is_current(store))
-        status = cbn__datafile_open(store, err);
-    int rc = status == CBN_STATUS_OK ? begin_write(store, for_put, &session->txn) : 0;
-    if (rc != 0) {
-        judge_code(store, rc);
-        status = cbn__datafile_error(store, rc, err, "cannot write the cache");
-    }
-    if (status != CBN_STATUS_OK)
-        cbn__lock_release_exclusive(&store->lock);
-    return status;
-}
-
-/* Commits when code is 0. The bytes go to the disk after the lock is released, through a descriptor of our own. */
-static int32_t write_end(struct session *session, int code, struct cbn_error *err)
-{
-    struct cbn__store *store = session->store;
-    if (code == 0)
-        code = mdb_txn_commit(session->txn);
-    else
-        mdb_txn_abort(session->txn);
-    judge_code(store, code);
-    int sync_fd = -1;
-    struct cbn__pages_meta committed = {0};
-    if (code == 0) {
-        atomic_store(&store->wrote, true);
-        sync_fd = fcntl(store->data_fd, F_DUPFD_CLOEXEC, 0);
-        (void)cbn__pages_read_meta(store->data_fd, &committed);
-    }
-    cbn__lock_release_exclusive(&store->lock);
-    if (sync_fd >= 0) {
-        /* A failure leaves the mark, and what was lost does not verify. */
-        if (fdatasync(sync_fd) == 0)
-            atomic_store(&store->synced, committed.transaction);
-        (void)close(sync_fd);
-    }
-    if (code == 0)
-        return CBN_STATUS_OK;
-    if (code == MDB_NOTFOUND)
-        return cbn__error_own(err, CBN_STATUS_NOT_FOUND, "no such entry");
-    return cbn__datafile_error(store, code, err, "cannot write the cache");
-}
-
 int32_t cbn__store_prepare(struct cbn__store *store, uint32_t timeout_ms, struct cbn_error *err)
 {
-    struct session session;
-    int32_t status = read_begin(store, timeout_ms, &session, err);
-    return status == CBN_STATUS_OK ? read_end(&session, 0, err) : status;
+    struct cbn__session session;
+    int32_t status = cbn__session_read(store, timeout_ms, &session, err);
+    return status == CBN_STATUS_OK ? cbn__session_read_end(&session, 0, err) : status;
 }
 
 /* ---- reading ---- */
@@ -287,25 +127,18 @@ void cbn__store_item_done(struct cbn__store_item *item)
     cbn__buf_done(&item->value);
 }
 
-static void read_usage(struct session *session, struct cbn__store_item *item)
+static void read_usage(struct cbn__session *session, struct cbn__store_item *item)
 {
     struct cbn__store_key key;
-    item->last_used_s = 0;
-    item->hits = 0;
+    item->usage = (struct cbn__usage_record){0};
     if (item->key_bytes != sizeof(key.bytes))
         return;
     memcpy(key.bytes, item->key, sizeof(key.bytes));
-    MDB_val name = {sizeof(key.bytes), key.bytes}, value;
-    if (mdb_get(session->txn, session->store->usage_table, &name, &value) == 0)
-        (void)cbn__usage_decode(&key, (struct cbn__blob){value.mv_data, value.mv_size}, &item->last_used_s,
-                                &item->hits);
-    cbn__usage_add(&session->store->usage, &key, &item->last_used_s, &item->hits);
-    int64_t now_s = cbn__clock_wall_s();
-    if (item->last_used_s > now_s)
-        item->last_used_s = now_s; /* written under a clock that was ahead */
+    cbn__space_usage(session, &key, &item->usage);
 }
 
-static int copy_item(struct session *session, const MDB_val *key, const MDB_val *value, struct cbn__store_item *item)
+static int copy_item(struct cbn__session *session, const MDB_val *key, const MDB_val *value,
+                     struct cbn__store_item *item)
 {
     if (key->mv_size > sizeof(item->key))
         return MDB_CORRUPTED;
@@ -349,7 +182,7 @@ static int seek_newest(MDB_cursor *cursor, const struct cbn__hash *hash, MDB_val
     return rc == 0 && !belongs(key, hash) ? MDB_NOTFOUND : rc;
 }
 
-static int find_picked(struct session *session, const struct cbn__hash *hash, const struct cbn__store_pick *pick,
+static int find_picked(struct cbn__session *session, const struct cbn__hash *hash, const struct cbn__store_pick *pick,
                        struct cbn__store_item *item, bool *ret_refused)
 {
     MDB_cursor *cursor = NULL;
@@ -373,12 +206,12 @@ static int find_picked(struct session *session, const struct cbn__hash *hash, co
 int32_t cbn__store_find(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__hash *hash,
                         const struct cbn__store_pick *pick, struct cbn__store_item *ret_item, bool *ret_refused)
 {
-    struct session session;
+    struct cbn__session session;
     *ret_refused = false;
-    int32_t status = read_begin(store, timeout_ms, &session, NULL);
+    int32_t status = cbn__session_read(store, timeout_ms, &session, NULL);
     if (status != CBN_STATUS_OK)
         return status;
-    return read_end(&session, find_picked(&session, hash, pick, ret_item, ret_refused), NULL);
+    return cbn__session_read_end(&session, find_picked(&session, hash, pick, ret_item, ret_refused), NULL);
 }
 
 /* LMDB's own order: by bytes, then by length. */
@@ -389,7 +222,7 @@ static bool sorts_behind(const MDB_val *key, const struct cbn__store_item *item)
     return order > 0 || (order == 0 && key->mv_size > item->key_bytes);
 }
 
-static int find_behind(struct session *session, struct cbn__store_item *item)
+static int find_behind(struct cbn__session *session, struct cbn__store_item *item)
 {
     MDB_cursor *cursor = NULL;
     MDB_val key = {item->key_bytes, item->key}, value;
@@ -410,9 +243,9 @@ static int find_behind(struct session *session, struct cbn__store_item *item)
 
 int32_t cbn__store_next(struct cbn__store *store, uint32_t timeout_ms, struct cbn__store_item *item)
 {
-    struct session session;
-    int32_t status = read_begin(store, timeout_ms, &session, NULL);
-    return status == CBN_STATUS_OK ? read_end(&session, find_behind(&session, item), NULL) : status;
+    struct cbn__session session;
+    int32_t status = cbn__session_read(store, timeout_ms, &session, NULL);
+    return status == CBN_STATUS_OK ? cbn__session_read_end(&session, find_behind(&session, item), NULL) : status;
 }
 
 /* ---- writing ---- */
@@ -420,26 +253,17 @@ int32_t cbn__store_next(struct cbn__store *store, uint32_t timeout_ms, struct cb
 int32_t cbn__store_put(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *key,
                        struct cbn__blob value, struct cbn_error *err)
 {
-    struct session session;
-    int32_t status = write_begin(store, timeout_ms, true, &session, err);
+    struct cbn__session session;
+    int32_t status = cbn__session_write(store, timeout_ms, &session, err);
     if (status != CBN_STATUS_OK)
         return status;
-    MDB_val name = {sizeof(key->bytes), (void *)(uintptr_t)key->bytes};
-    MDB_val bytes = {value.size, (void *)(uintptr_t)value.data};
-    status = write_end(&session, mdb_put(session.txn, store->entries, &name, &bytes, 0), err);
+    status = cbn__session_write_end(&session, cbn__space_put(&session, key, value), err);
     if (status == CBN_STATUS_OK && cbn__usage_is_due(&store->usage))
         cbn__store_flush_usage(store, timeout_ms);
     return status;
 }
 
-static int drop_name(struct session *session, MDB_val *name)
-{
-    int rc = mdb_del(session->txn, session->store->entries, name, NULL);
-    int usage_rc = rc == 0 ? mdb_del(session->txn, session->store->usage_table, name, NULL) : 0;
-    return usage_rc != 0 && usage_rc != MDB_NOTFOUND ? usage_rc : rc;
-}
-
-static int drop_majors(struct session *session, const struct cbn__hash *hash)
+static int drop_majors(struct cbn__session *session, const struct cbn__hash *hash)
 {
     bool any = false;
     for (uint32_t i = 0; i < MAJOR_BOUND; i++) {
@@ -454,7 +278,7 @@ static int drop_majors(struct session *session, const struct cbn__hash *hash)
         if (rc == MDB_NOTFOUND)
             return any ? 0 : MDB_NOTFOUND;
         if (rc == 0)
-            rc = drop_name(session, &(MDB_val){sizeof(own.bytes), own.bytes});
+            rc = cbn__space_delete(session, &own, false);
         if (rc != 0)
             return rc;
         any = true;
@@ -465,55 +289,133 @@ static int drop_majors(struct session *session, const struct cbn__hash *hash)
 int32_t cbn__store_drop(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__hash *hash,
                         struct cbn_error *err)
 {
-    struct session session;
-    int32_t status = write_begin(store, timeout_ms, false, &session, err);
-    return status == CBN_STATUS_OK ? write_end(&session, drop_majors(&session, hash), err) : status;
+    struct cbn__session session;
+    int32_t status = cbn__session_write(store, timeout_ms, &session, err);
+    return status == CBN_STATUS_OK ? cbn__session_write_end(&session, drop_majors(&session, hash), err) : status;
 }
 
 int32_t cbn__store_drop_if(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *key,
                            struct cbn__blob value)
 {
-    struct session session;
-    int32_t status = write_begin(store, timeout_ms, false, &session, NULL);
+    struct cbn__session session;
+    int32_t status = cbn__session_write(store, timeout_ms, &session, NULL);
     if (status != CBN_STATUS_OK)
         return status;
     MDB_val name = {sizeof(key->bytes), (void *)(uintptr_t)key->bytes}, present;
     int rc = mdb_get(session.txn, store->entries, &name, &present);
     if (rc == 0 && !cbn__blob_equal((struct cbn__blob){present.mv_data, present.mv_size}, value))
         rc = MDB_NOTFOUND;
-    return write_end(&session, rc == 0 ? drop_name(&session, &name) : rc, NULL);
+    return cbn__session_write_end(&session, rc == 0 ? cbn__space_delete(&session, key, true) : rc, NULL);
 }
 
-static int write_usage(struct session *session, const struct cbn__usage_note *note)
+static size_t drop_chunk(struct cbn__session *session, const struct cbn__store_key *keys, size_t count, int *ret_code)
 {
-    uint8_t bytes[CBN__USAGE_BYTES];
+    size_t dropped = 0;
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = cbn__space_delete(session, &keys[i], false);
+        dropped += rc == 0;
+        rc = rc == MDB_NOTFOUND ? 0 : rc;
+    }
+    *ret_code = rc;
+    return dropped;
+}
+
+int32_t cbn__store_drop_keys(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *keys,
+                             size_t count, size_t *ret_dropped, struct cbn_error *err)
+{
+    *ret_dropped = 0;
+    for (size_t at = 0; at < count;) {
+        struct cbn__session session;
+        struct cbn__space space;
+        int32_t status = cbn__session_write(store, timeout_ms, &session, err);
+        if (status != CBN_STATUS_OK)
+            return status;
+        int rc = cbn__space_measure(&session, &space);
+        size_t chunk = rc == 0 ? cbn__space_chunk(&space) : 0, dropped = 0;
+        if (chunk > count - at)
+            chunk = count - at;
+        if (rc == 0)
+            dropped = drop_chunk(&session, keys + at, chunk, &rc);
+        if (rc == 0 && (rc = cbn__session_renew(&session, 0)) == 0)
+            rc = cbn__counters_write(&session); /* so that the next chunk can have the pages of this one */
+        status = cbn__session_write_end(&session, rc, err);
+        if (status != CBN_STATUS_OK)
+            return status;
+        *ret_dropped += dropped;
+        at += chunk;
+    }
+    return CBN_STATUS_OK;
+}
+
+static int pin_major(struct cbn__session *session, const struct cbn__store_key *key, bool pinned)
+{
+    struct cbn__usage_record record;
+    cbn__space_stored_usage(session, key, &record);
+    record.pinned = pinned;
+    if (record.recency_us == 0)
+        record.recency_us = cbn__clock_wall_us();
+    return cbn__space_write_usage(session, key, &record);
+}
+
+static int pin_majors(struct cbn__session *session, const struct cbn__hash *hash, bool pinned)
+{
+    struct cbn__store_key majors[PIN_MAJORS_MAX];
+    MDB_cursor *cursor = NULL;
+    MDB_val key, value;
+    uint32_t count = 0;
+    int rc = mdb_cursor_open(session->txn, session->store->entries, &cursor);
+    if (rc != 0)
+        return rc;
+    for (rc = seek_newest(cursor, hash, &key, &value); rc == 0 && count < PIN_MAJORS_MAX && belongs(&key, hash);
+         rc = mdb_cursor_get(cursor, &key, &value, MDB_PREV))
+        majors[count++] = cbn__entry_key(hash, major_of(&key));
+    mdb_cursor_close(cursor);
+    if (rc != 0 && rc != MDB_NOTFOUND)
+        return rc;
+    rc = count ? 0 : MDB_NOTFOUND;
+    for (uint32_t i = 0; i < count && rc == 0; i++)
+        rc = pin_major(session, &majors[i], pinned);
+    return rc;
+}
+
+int32_t cbn__store_pin(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__hash *hash, bool pinned,
+                       struct cbn_error *err)
+{
+    struct cbn__session session;
+    int32_t status = cbn__session_write(store, timeout_ms, &session, err);
+    return status == CBN_STATUS_OK ? cbn__session_write_end(&session, pin_majors(&session, hash, pinned), err) : status;
+}
+
+static int write_usage(struct cbn__session *session, const struct cbn__usage_note *note)
+{
     struct cbn__store_key key = note->key;
     MDB_val name = {sizeof(key.bytes), key.bytes}, value;
-    int64_t last_used_s = 0;
-    uint64_t hits = 0;
+    struct cbn__usage_record record;
     int rc = mdb_get(session->txn, session->store->entries, &name, &value);
     if (rc != 0)
         return rc == MDB_NOTFOUND ? 0 : rc; /* dropped meanwhile */
-    if (mdb_get(session->txn, session->store->usage_table, &name, &value) == 0)
-        (void)cbn__usage_decode(&key, (struct cbn__blob){value.mv_data, value.mv_size}, &last_used_s, &hits);
-    last_used_s =
-        last_used_s > note->last_used_s && last_used_s <= cbn__clock_wall_s() ? last_used_s : note->last_used_s;
-    cbn__usage_encode(&key, last_used_s, hits + note->hits, bytes);
-    value = (MDB_val){sizeof(bytes), bytes};
-    return mdb_put(session->txn, session->store->usage_table, &name, &value, 0);
+    cbn__space_stored_usage(session, &key, &record);
+    if (record.recency_us < note->recency_us)
+        record.recency_us = note->recency_us;
+    record.hits += note->hits;
+    return cbn__space_write_usage(session, &key, &record);
 }
 
 void cbn__store_flush_usage(struct cbn__store *store, uint32_t timeout_ms)
 {
     struct cbn__usage_note *slots = NULL;
     uint32_t slot_count = store->writable ? cbn__usage_take(&store->usage, &slots) : 0;
-    struct session session;
-    if (slot_count && write_begin(store, timeout_ms, true, &session, NULL) == CBN_STATUS_OK) {
+    struct cbn__session session;
+    if ((slot_count || cbn__counters_any(&store->counters)) && store->writable &&
+        cbn__session_write(store, timeout_ms, &session, NULL) == CBN_STATUS_OK) {
         int rc = 0;
         for (uint32_t i = 0; i < slot_count && rc == 0; i++)
             if (slots[i].hits)
                 rc = write_usage(&session, &slots[i]);
-        (void)write_end(&session, rc, NULL);
+        if (rc == 0 && cbn__counters_any(&store->counters))
+            rc = cbn__counters_write(&session);
+        (void)cbn__session_write_end(&session, rc, NULL);
     }
     free(slots);
 }
@@ -555,52 +457,71 @@ void cbn__store_destroy(struct cbn__store *store)
 
 /* ---- measuring ---- */
 
-/* The free list's records begin with their count of pages. */
-static int count_free_pages(struct session *session, uint64_t *ret_pages)
+static int count_pinned(struct cbn__session *session, uint64_t *ret_count)
 {
-    const MDB_dbi free_list = 0;
     MDB_cursor *cursor = NULL;
-    MDB_val key, value;
-    *ret_pages = 0;
-    int rc = mdb_cursor_open(session->txn, free_list, &cursor);
+    MDB_val key, value, entry;
+    *ret_count = 0;
+    int rc = mdb_cursor_open(session->txn, session->store->usage_table, &cursor);
     if (rc != 0)
         return rc;
     while ((rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
-        size_t pages = 0;
-        if (value.mv_size >= sizeof(pages))
-            memcpy(&pages, value.mv_data, sizeof(pages));
-        *ret_pages += pages;
+        struct cbn__store_key own;
+        struct cbn__usage_record record;
+        if (key.mv_size != sizeof(own.bytes))
+            continue;
+        memcpy(own.bytes, key.mv_data, sizeof(own.bytes));
+        bool pinned =
+            cbn__usage_decode(&own, (struct cbn__blob){value.mv_data, value.mv_size}, &record) && record.pinned;
+        *ret_count += pinned && mdb_get(session->txn, session->store->entries, &key, &entry) == 0;
     }
     mdb_cursor_close(cursor);
     return rc == MDB_NOTFOUND ? 0 : rc;
 }
 
-static int measure(struct session *session, struct cbn__layer *layer)
+static int measure(struct cbn__session *session, struct cbn__layer_stats *stats)
 {
     MDB_stat stat;
-    MDB_envinfo info;
     struct stat file;
-    uint64_t free_pages = 0;
+    struct cbn__space space;
     int rc = mdb_stat(session->txn, session->store->entries, &stat);
     if (rc == 0)
-        rc = mdb_env_info(session->store->env, &info);
-    if (rc == 0)
-        rc = count_free_pages(session, &free_pages);
+        rc = cbn__space_measure(session, &space);
     if (rc == 0 && fstat(session->store->data_fd, &file) != 0)
         rc = errno;
     if (rc != 0)
         return rc;
-    uint64_t pages = (uint64_t)info.me_last_pgno + 1;
-    layer->entries = stat.ms_entries;
-    layer->file_bytes = (uint64_t)file.st_size;
-    layer->used_bytes = (pages > free_pages ? pages - free_pages : 0) * stat.ms_psize;
+    stats->layer.entries = stat.ms_entries;
+    stats->layer.file_bytes = (uint64_t)file.st_size;
+    stats->layer.used_bytes = space.used_pages * space.page_bytes;
+    stats->allocated_bytes = (uint64_t)file.st_blocks * STAT_BLOCK_BYTES;
+    stats->max_bytes = session->store->writable ? atomic_load(&session->store->max_bytes) : 0;
     return 0;
 }
 
 int32_t cbn__store_measure(struct cbn__store *store, uint32_t timeout_ms, struct cbn__layer *ret_layer,
                            struct cbn_error *err)
 {
-    struct session session;
-    int32_t status = read_begin(store, timeout_ms, &session, err);
-    return status == CBN_STATUS_OK ? read_end(&session, measure(&session, ret_layer), err) : status;
+    struct cbn__session session;
+    struct cbn__layer_stats stats = {.layer = *ret_layer};
+    int32_t status = cbn__session_read(store, timeout_ms, &session, err);
+    if (status == CBN_STATUS_OK)
+        status = cbn__session_read_end(&session, measure(&session, &stats), err);
+    if (status == CBN_STATUS_OK)
+        *ret_layer = stats.layer;
+    return status;
+}
+
+int32_t cbn__store_stats(struct cbn__store *store, uint32_t timeout_ms, struct cbn__layer_stats *ret_stats,
+                         struct cbn_error *err)
+{
+    struct cbn__session session;
+    int32_t status = cbn__session_read(store, timeout_ms, &session, err);
+    if (status != CBN_STATUS_OK)
+        return status;
+    int rc = measure(&session, ret_stats);
+    if (rc == 0)
+        rc = count_pinned(&session, &ret_stats->pinned);
+    cbn__counters_read(&session, &ret_stats->counters);
+    return cbn__session_read_end(&session, rc, err);
 }

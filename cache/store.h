@@ -2,7 +2,8 @@
  * One folder's LMDB environment. Sessions are short: lock, transaction, copy, release. Bytes are given out as copies
  * and verified by the caller; nothing here judges an entry.
  *
- * Files: store.c (sessions and operations), datafile.c (opening, checking, setting aside, the mark).
+ * Files: session.c (begin, end), store.c (operations), space.c (room, eviction), counters.c, datafile.c (opening,
+ * checking, setting aside, the mark), salvage.c, compact.c.
  * Locks: see lock.h. The fields below "exclusive" change on the exclusive side only. No lock is held on return.
  */
 #ifndef CBN_CACHE_STORE_H
@@ -12,13 +13,15 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
+#include "cache/counters.h"
 #include "cache/entry.h"
 #include "cache/lock.h"
 #include "cache/pages.h"
 #include "cache/usage.h"
 
 #define CBN__STORE_KEY_BYTES_MAX 511u /* LMDB's; a key of another length than ours is damage that is told */
-#define CBN__STORE_NOTE_BYTES 512u
+#define CBN__STORE_NOTE_BYTES 1024u
+#define CBN__STORE_GHOSTS 4096u
 
 struct cbn__store_options {
     const char *folder; /* absolute, resolved */
@@ -44,6 +47,7 @@ struct cbn__store {
 
     struct cbn__lock lock;
     struct cbn__usage usage;
+    struct cbn__live_counters counters; /* not yet stored */
 
     atomic_ullong max_bytes; /* only ever lowered: by a second opener, or to a map that fits */
     atomic_bool failed;      /* LMDB said that the environment is of no more use: reopen it */
@@ -57,7 +61,9 @@ struct cbn__store {
     int data_fd;
     dev_t data_device;
     ino_t data_inode;
-    struct cbn__pages_meta checked; /* what the last check saw */
+    struct cbn__pages_meta checked;     /* what the last check saw */
+    uint32_t ghosts[CBN__STORE_GHOSTS]; /* tags of evicted keys, at a place taken from the key */
+    uint32_t returned;                  /* evicted entries that were stored again */
 
     /* What happened to the file, to be told once no lock is held. */
     pthread_mutex_t note_mutex;
@@ -79,8 +85,7 @@ struct cbn__store_item {
     uint8_t key[CBN__STORE_KEY_BYTES_MAX];
     uint32_t key_bytes;
     struct cbn__buf value;
-    int64_t last_used_s;
-    uint64_t hits;
+    struct cbn__usage_record usage;
 };
 void cbn__store_item_done(struct cbn__store_item *item);
 #define CBN__STORE_ITEM_AUTO __attribute__((cleanup(cbn__store_item_done))) struct cbn__store_item
@@ -108,15 +113,31 @@ int32_t cbn__store_put(struct cbn__store *store, uint32_t timeout_ms, const stru
 /* Drops every entry of the hash. OK, NOT_FOUND, TIMEOUT, IO, ... */
 int32_t cbn__store_drop(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__hash *hash,
                         struct cbn_error *err);
-/* Drops one entry if it still is value: another process may have mended it meanwhile. */
+/* Drops one entry if it still is value: another process may have mended it meanwhile. A pin stays. */
 int32_t cbn__store_drop_if(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *key,
                            struct cbn__blob value);
 
-/* Writes the usage that waits, if it is time or force is set. Best effort. */
+/* Drops these entries, a chunk a session. *ret_dropped counts those that were there, also on failure. */
+int32_t cbn__store_drop_keys(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *keys,
+                             size_t count, size_t *ret_dropped, struct cbn_error *err);
+/* Pins or unpins every entry of the hash. OK, NOT_FOUND, TIMEOUT, IO, ... */
+int32_t cbn__store_pin(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__hash *hash, bool pinned,
+                       struct cbn_error *err);
+
+/* Writes the usage and the counters that wait. Best effort. */
 void cbn__store_flush_usage(struct cbn__store *store, uint32_t timeout_ms);
 
 int32_t cbn__store_measure(struct cbn__store *store, uint32_t timeout_ms, struct cbn__layer *ret_layer,
                            struct cbn_error *err);
+
+int32_t cbn__store_stats(struct cbn__store *store, uint32_t timeout_ms, struct cbn__layer_stats *ret_stats,
+                         struct cbn_error *err);
+
+/*
+ * Rewrites the file without its free pages and puts the new one in its place, last of all. TIMEOUT: another process has
+ * the environment open; LIMIT: no room for the copy; IO. The original is untouched on any failure. compact.c
+ */
+int32_t cbn__store_compact(struct cbn__store *store, uint32_t timeout_ms, struct cbn_error *err);
 
 /* Moves out what is to be told; false when there is nothing. */
 bool cbn__store_take_note(struct cbn__store *store, char ret_text[CBN__STORE_NOTE_BYTES], bool *ret_is_damage);
@@ -136,5 +157,11 @@ void cbn__datafile_clear_mark(struct cbn__store *store);
 int32_t cbn__datafile_error(struct cbn__store *store, int code, struct cbn_error *err, const char *what);
 void cbn__datafile_note(struct cbn__store *store, bool is_damage, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/*
+ * Copies into the fresh open file what verifies of the damaged one: every entry that a reachable leaf holds and, where
+ * the trees are broken, that any leaf holds. Exclusive side held. Returns the count of entries. salvage.c
+ */
+uint64_t cbn__salvage_entries(struct cbn__store *store, int damaged_fd);
 
 #endif

@@ -59,7 +59,7 @@ static bool grow(struct cbn__usage *usage)
 
 void cbn__usage_record(struct cbn__usage *usage, const struct cbn__store_key *key)
 {
-    int64_t now_s = cbn__clock_wall_s();
+    uint64_t now_us = cbn__clock_wall_us();
     (void)pthread_mutex_lock(&usage->mutex);
     bool room = usage->count < usage->slot_count / 2 || grow(usage);
     struct cbn__usage_note *slot = slot_of(usage->slots, usage->slot_count, key);
@@ -67,19 +67,19 @@ void cbn__usage_record(struct cbn__usage *usage, const struct cbn__store_key *ke
         usage->count += slot->hits == 0;
         slot->key = *key;
         slot->hits++;
-        slot->last_used_s = now_s;
+        slot->recency_us = now_us;
     }
     (void)pthread_mutex_unlock(&usage->mutex);
 }
 
-void cbn__usage_add(struct cbn__usage *usage, const struct cbn__store_key *key, int64_t *last_used_s, uint64_t *hits)
+void cbn__usage_add(struct cbn__usage *usage, const struct cbn__store_key *key, struct cbn__usage_record *record)
 {
     (void)pthread_mutex_lock(&usage->mutex);
     struct cbn__usage_note *slot = slot_of(usage->slots, usage->slot_count, key);
     if (slot && slot->hits) {
-        *hits += slot->hits;
-        if (slot->last_used_s > *last_used_s)
-            *last_used_s = slot->last_used_s;
+        record->hits += slot->hits;
+        if (slot->recency_us > record->recency_us)
+            record->recency_us = slot->recency_us;
     }
     (void)pthread_mutex_unlock(&usage->mutex);
 }
@@ -87,7 +87,7 @@ void cbn__usage_add(struct cbn__usage *usage, const struct cbn__store_key *key, 
 bool cbn__usage_is_due(struct cbn__usage *usage)
 {
     (void)pthread_mutex_lock(&usage->mutex);
-    bool due = usage->count > 0 && cbn__clock_monotonic_ns() - usage->flushed_ns >= FLUSH_EVERY_NS;
+    bool due = cbn__clock_monotonic_ns() - usage->flushed_ns >= FLUSH_EVERY_NS;
     (void)pthread_mutex_unlock(&usage->mutex);
     return due;
 }

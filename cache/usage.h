@@ -12,7 +12,7 @@
 
 struct cbn__usage_note {
     struct cbn__store_key key;
-    int64_t last_used_s;
+    uint64_t recency_us;
     uint64_t hits; /* 0: a free slot */
 };
 
@@ -28,7 +28,8 @@ void cbn__usage_init(struct cbn__usage *usage);
 void cbn__usage_done(struct cbn__usage *usage);
 void cbn__usage_record(struct cbn__usage *usage, const struct cbn__store_key *key);
 /* Adds what waits for key to what was stored. */
-void cbn__usage_add(struct cbn__usage *usage, const struct cbn__store_key *key, int64_t *last_used_s, uint64_t *hits);
+void cbn__usage_add(struct cbn__usage *usage, const struct cbn__store_key *key, struct cbn__usage_record *record);
+/* A minute since the last time they were taken. */
 bool cbn__usage_is_due(struct cbn__usage *usage);
 /* Takes everything that waits; the caller frees *ret_slots, of which those with hits == 0 are empty. */
 uint32_t cbn__usage_take(struct cbn__usage *usage, struct cbn__usage_note **ret_slots);

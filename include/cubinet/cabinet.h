@@ -29,6 +29,8 @@ struct cbn_entry_info {
     const char *options;   /* NVRTC options, joined by spaces */
     const char *log;
     const void *cubin;
+    uint32_t pinned;       /* 1: eviction and prune leave it */
+    uint32_t reserved;
 };
 
 typedef int (*cbn_entry_fn)(void *user, const struct cbn_entry_info *entry);
@@ -73,6 +75,101 @@ typedef void (*cbn_layer_fn)(void *user, const struct cbn_layer_info *layer);
 /* The layers that are open, in look-up order. thread: any; blocks: disk; capture: no */
 CBN_EXPORT int32_t cbn_cabinet_layers(struct cbn_runtime *runtime, cbn_layer_fn layer, void *user,
                                       struct cbn_error *err);
+
+/*
+ * The entry whose key begins with key_prefix (1 to 32 hex digits), from the uppermost layer that has it; told once per
+ * compiler major that is stored. Statuses: OK, NOT_FOUND, INVALID (not hex; or ambiguous: the message lists keys).
+ * thread: any; blocks: disk; capture: no
+ */
+CBN_EXPORT int32_t cbn_cabinet_show(struct cbn_runtime *runtime, const char *key_prefix, cbn_entry_fn entry, void *user,
+                                    struct cbn_error *err);
+
+/* text is valid during the callback. */
+typedef void (*cbn_text_fn)(void *user, const char *text);
+
+/*
+ * The source that the entry's parameters instantiate: what NVRTC was given. UNSUPPORTED when the entry was cut from
+ * other templates than this library holds. thread: any; blocks: disk; capture: no
+ */
+CBN_EXPORT int32_t cbn_cabinet_source(struct cbn_runtime *runtime, const char *key_prefix, cbn_text_fn text, void *user,
+                                      struct cbn_error *err);
+
+/* flags of cbn_prune_options */
+#define CBN_PRUNE_DRY_RUN 1u       /* tell, remove nothing */
+#define CBN_PRUNE_ALL 2u           /* every entry that is not pinned */
+#define CBN_PRUNE_STALE 4u         /* entries whose source digest is no longer in this library */
+#define CBN_PRUNE_UNPINNED_TOO 8u  /* with ALL: pinned entries as well */
+#define CBN_PRUNE_COMPACT 16u      /* afterwards rewrite the file, when no other process has it open */
+
+/* An entry is removed when it matches every filter that is set; max_bytes removes least recently used ones first. */
+struct cbn_prune_options {
+    uint32_t size;
+    uint32_t flags;
+    uint64_t max_bytes;        /* used bytes to come down to; UINT64_MAX: no such rule */
+    int64_t older_than_s;      /* seconds since last use (or creation, when never used); 0: no such rule */
+    uint32_t arch;             /* 0: any */
+    uint32_t compiler_below;   /* a version as major * 1000 + minor; 0: no such rule */
+    const char *op;            /* NULL: any */
+};
+
+#define CBN_PRUNE_OPTIONS_INIT {sizeof(struct cbn_prune_options), 0, UINT64_MAX, 0, 0, 0, NULL}
+
+struct cbn_prune_result {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t removed, kept, freed_bytes;
+};
+
+/* key: 32 hex digits of an entry that is (or, dry run, would be) removed. */
+typedef void (*cbn_prune_fn)(void *user, const char *key, uint64_t size_bytes);
+
+/*
+ * Removes entries of the overlay by rule; never touches bases. Statuses: OK, INVALID (no rule at all), NOT_FOUND (no
+ * writable overlay), TIMEOUT, IO, LIMIT (no room to compact; the original is untouched).
+ * thread: any; blocks: disk; capture: no
+ */
+CBN_EXPORT int32_t cbn_cabinet_prune(struct cbn_runtime *runtime, const struct cbn_prune_options *options,
+                                     cbn_prune_fn removed, void *user, struct cbn_prune_result *ret_result,
+                                     struct cbn_error *err);
+
+/*
+ * Marks (pinned 1) or unmarks (0) the overlay's entry of that key prefix. ret_key: 33 bytes, may be NULL.
+ * Statuses: OK, NOT_FOUND, INVALID, TIMEOUT, IO. thread: any; blocks: disk; capture: no
+ */
+CBN_EXPORT int32_t cbn_cabinet_pin(struct cbn_runtime *runtime, const char *key_prefix, uint32_t pinned, char *ret_key,
+                                   struct cbn_error *err);
+
+/* Counters that a layer keeps on disk, summed over every process that used it. X(name, text) */
+#define CBN_LAYER_STAT_MAP(X)                                                                                          \
+    X(hits, "kernels found")                                                                                           \
+    X(misses_absent, "look-ups that found no entry")                                                                   \
+    X(misses_damaged, "look-ups whose entry did not verify")                                                           \
+    X(misses_incompatible, "look-ups that a version rule refused")                                                     \
+    X(misses_busy, "look-ups that met a lock past its deadline")                                                       \
+    X(misses_io, "look-ups that met a file error")                                                                     \
+    X(puts, "entries stored")                                                                                          \
+    X(evictions, "entries evicted to make room")                                                                       \
+    X(compile_ms_spent, "milliseconds of building that the entries stored cost")                                       \
+    X(compile_ms_saved, "milliseconds of building that hits made needless")
+
+struct cbn_layer_stats {
+    uint32_t size;
+    uint32_t is_base;
+    const char *path;
+    uint64_t entries, pinned;
+    uint64_t used_bytes; /* pages in use */
+    uint64_t file_bytes; /* allocated on disk */
+    uint64_t max_bytes;  /* bound of the file; 0 for a base */
+#define CBN_X(name, text) uint64_t name;
+    CBN_LAYER_STAT_MAP(CBN_X)
+#undef CBN_X
+};
+
+typedef void (*cbn_layer_stats_fn)(void *user, const struct cbn_layer_stats *stats);
+
+/* One call per open layer, in look-up order. A base keeps no counters. thread: any; blocks: disk; capture: no */
+CBN_EXPORT int32_t cbn_cabinet_stats(struct cbn_runtime *runtime, cbn_layer_stats_fn stats, void *user,
+                                     struct cbn_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /*
  * The cabinet as operators see it: entries decoded, verified, counted by layer.
  */
-#include "api/runtime.h"
+#include "api/cabinet_view.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,7 @@
 
 #define VERSION_MAJOR_UNIT 1000u
 
-/* Decodes what verified; options and log must outlive info. false when the key record is not one of ours. */
-static bool describe_entry(const struct cbn__entry *entry, struct cbn__buf *options, struct cbn__buf *log,
+bool cbn__cabinet_describe(const struct cbn__entry *entry, struct cbn__buf *options, struct cbn__buf *log,
                            struct cbn_entry_info *info)
 {
     *info = (struct cbn_entry_info){.size = sizeof(*info)};
@@ -33,6 +32,7 @@ static bool describe_entry(const struct cbn__entry *entry, struct cbn__buf *opti
     info->options = cbn__buf_text(options);
     info->log = cbn__buf_text(log);
     info->cubin = entry->payload.data;
+    info->pinned = entry->pinned;
     return true;
 }
 
@@ -52,7 +52,7 @@ static int list_entry(void *user, const struct cbn__hash *key, const struct cbn_
     CBN__BUF_AUTO options = CBN__BUF_INIT;
     CBN__BUF_AUTO log = CBN__BUF_INIT;
     struct cbn_entry_info info;
-    if (problem || !describe_entry(entry, &options, &log, &info)) {
+    if (problem || !cbn__cabinet_describe(entry, &options, &log, &info)) {
         listing->damaged++;
         return 0;
     }
@@ -88,13 +88,13 @@ static int verify_entry(void *user, const struct cbn__hash *key, const struct cb
         CBN__BUF_AUTO options = CBN__BUF_INIT;
         CBN__BUF_AUTO log = CBN__BUF_INIT;
         struct cbn_entry_info info;
-        if (describe_entry(entry, &options, &log, &info))
+        if (cbn__cabinet_describe(entry, &options, &log, &info))
             return 0;
         problem = "the key record is not of a format that this library knows";
     }
     verification->result.damaged++;
     bool mend = (verification->flags & CBN_VERIFY_REPAIR) && layer == 0;
-    bool repaired = mend && cbn__cabinet_drop(verification->runtime->cabinet, key, NULL) == CBN_STATUS_OK;
+    bool repaired = mend && cbn__cabinet_drop_damaged(verification->runtime->cabinet, key, entry) == CBN_STATUS_OK;
     verification->result.repaired += repaired;
     char text[CBN__HASH_TEXT_BYTES];
     cbn__hash_format(key, text);

@@ -8,6 +8,7 @@
 
 uint64_t cbn__clock_monotonic_ns(void);
 int64_t cbn__clock_wall_s(void);
+uint64_t cbn__clock_wall_us(void);
 void cbn__clock_sleep_ns(uint64_t duration_ns);
 
 #endif

@@ -13,7 +13,7 @@
 #define LONG_S 120
 
 struct tally {
-    int hits, stored, full, wrong;
+    int hits, stored, wrong;
 };
 
 static size_t size_of(uint64_t which)
@@ -34,8 +34,7 @@ static void step(struct cbn__cabinet *cabinet, uint64_t *state, struct tally *ta
     } else if (kind < 3) {
         int32_t status = put(cabinet, which, size_of(which), kind == 1 ? 13000 : 12000);
         tally->stored += status == CBN_STATUS_OK;
-        tally->full += status == CBN_STATUS_LIMIT;
-        tally->wrong += status != CBN_STATUS_OK && status != CBN_STATUS_LIMIT;
+        tally->wrong += status != CBN_STATUS_OK;
     } else {
         struct cbn__entry entry;
         enum cbn__lookup found = cbn__cabinet_find(cabinet, RECORD(key), NULL, &entry);
@@ -71,7 +70,9 @@ static void work(const char *folder, uint64_t max_bytes, uint64_t seed, int roun
     for (int i = 0; rounds < 0 || i < rounds; i++)
         step(cabinet, &seed, &tally);
     cbn__cabinet_close(cabinet);
-    if (tally.wrong || events.damages || events.notices) {
+    /* A bound that is too small is said, once, and is no fault. */
+    int other_notices = events.notices - (strstr(events.last, "were evicted and then needed again") != NULL);
+    if (tally.wrong || events.damages || other_notices) {
         fprintf(stderr, "wrong %d, damages %d, notices %d: %s\n", tally.wrong, events.damages, events.notices,
                 events.last);
         _exit(1);

@@ -128,16 +128,18 @@ START_TEST(usage_is_sealed)
     struct test_key record = key_of(1), other = key_of(2);
     struct cbn__store_key key = make_key(&record, 13), elsewhere = make_key(&other, 13);
     uint8_t bytes[CBN__USAGE_BYTES];
-    int64_t last_used_s = 0;
-    uint64_t hits = 0;
-    cbn__usage_encode(&key, 1700000001, 42, bytes);
-    ck_assert(cbn__usage_decode(&key, (struct cbn__blob){bytes, sizeof(bytes)}, &last_used_s, &hits));
-    ck_assert_int_eq(last_used_s, 1700000001);
-    ck_assert_uint_eq(hits, 42);
-    ck_assert(!cbn__usage_decode(&elsewhere, (struct cbn__blob){bytes, sizeof(bytes)}, &last_used_s, &hits));
+    const struct cbn__usage_record written = {.recency_us = 1700000001000007, .hits = 42, .pinned = true};
+    struct cbn__usage_record read = {0};
+    cbn__usage_encode(&key, &written, bytes);
+    ck_assert(cbn__usage_decode(&key, (struct cbn__blob){bytes, sizeof(bytes)}, &read));
+    ck_assert_uint_eq(read.recency_us, written.recency_us);
+    ck_assert_uint_eq(read.hits, 42);
+    ck_assert(read.pinned);
+    ck_assert(!cbn__usage_decode(&elsewhere, (struct cbn__blob){bytes, sizeof(bytes)}, &read));
+    ck_assert(!cbn__usage_decode(&key, (struct cbn__blob){bytes, sizeof(bytes) - 1}, &read));
     for (size_t i = 0; i < sizeof(bytes); i++) {
         bytes[i] ^= 1;
-        ck_assert(!cbn__usage_decode(&key, (struct cbn__blob){bytes, sizeof(bytes)}, &last_used_s, &hits));
+        ck_assert(!cbn__usage_decode(&key, (struct cbn__blob){bytes, sizeof(bytes)}, &read));
         bytes[i] ^= 1;
     }
 }

@@ -214,68 +214,6 @@ START_TEST(callback_may_write)
 }
 END_TEST
 
-START_TEST(the_file_never_passes_its_bound)
-{
-    SCRATCH_AUTO scratch = scratch_make();
-    const uint64_t bound = 4 << 20;
-    struct cbn__cabinet_options options = options_for(in(&scratch, "cache"), NULL);
-    options.max_bytes = bound;
-    struct cbn__cabinet *cabinet = NULL;
-    ck_assert_int_eq(cbn__cabinet_open(&options, &cabinet, NULL), CBN_STATUS_OK);
-    int stored = 0, refused = 0;
-    bool kept[200] = {false};
-    for (uint64_t i = 0; i < 200; i++) {
-        int32_t status = put(cabinet, i, 50000, 13000);
-        ck_assert_msg(status == CBN_STATUS_OK || status == CBN_STATUS_LIMIT, "put %d: %d", (int)i, status);
-        kept[i] = status == CBN_STATUS_OK;
-        stored += kept[i];
-        refused += !kept[i];
-        ck_assert_int_le(file_bytes(in(&scratch, "cache/data.mdb")), (off_t)bound);
-    }
-    ck_assert_int_gt(stored, 60);
-    ck_assert_int_gt(refused, 100);
-    for (uint64_t i = 0; i < 200; i++)
-        ck_assert_int_eq(find(cabinet, i, 50000), kept[i] ? CBN__LOOKUP_HIT : CBN__LOOKUP_ABSENT);
-    /* Deleting works on a full file, and makes room. */
-    for (uint64_t i = 0; i < 10; i++) {
-        struct test_key key = key_of(i);
-        struct cbn__hash hash = cbn__hash_blob(RECORD(key));
-        ck_assert_int_eq(cbn__cabinet_drop(cabinet, &hash, NULL), CBN_STATUS_OK);
-    }
-    ck_assert_int_eq(put(cabinet, 1000, 50000, 13000), CBN_STATUS_OK);
-    ck_assert_int_le(file_bytes(in(&scratch, "cache/data.mdb")), (off_t)bound);
-    cbn__cabinet_close(cabinet);
-}
-END_TEST
-
-/* Full to the last page that a put can get. Deleting writes pages too: to list the pages of a large value, several in a
-   row. */
-START_TEST(deleting_works_on_a_full_file)
-{
-    SCRATCH_AUTO scratch = scratch_make();
-    struct cbn__cabinet_options options = options_for(in(&scratch, "cache"), NULL);
-    options.max_bytes = 32 << 20;
-    struct cbn__cabinet *cabinet = NULL;
-    ck_assert_int_eq(cbn__cabinet_open(&options, &cabinet, NULL), CBN_STATUS_OK);
-    uint64_t count = 0;
-    for (size_t size = 12 << 20; size > 50; size /= 3) {
-        while (put(cabinet, count, size, 13000) == CBN_STATUS_OK)
-            count++;
-        ck_assert_int_eq(put(cabinet, count, size, 13000), CBN_STATUS_LIMIT);
-    }
-    ck_assert_uint_gt(count, 10);
-    for (uint64_t i = 0; i < count; i++) {
-        struct test_key key = key_of(i);
-        struct cbn__hash hash = cbn__hash_blob(RECORD(key));
-        struct cbn_error err = {0};
-        ck_assert_msg(cbn__cabinet_drop(cabinet, &hash, &err) == CBN_STATUS_OK, "%d: %s", (int)i, err.message);
-    }
-    ck_assert_int_eq(put(cabinet, 1, 100000, 13000), CBN_STATUS_OK);
-    ck_assert_int_le(file_bytes(in(&scratch, "cache/data.mdb")), 32 << 20);
-    cbn__cabinet_close(cabinet);
-}
-END_TEST
-
 START_TEST(an_entry_above_the_bound_is_refused)
 {
     SCRATCH_AUTO scratch = scratch_make();
@@ -483,8 +421,6 @@ int main(void)
     tcase_add_test(cases, another_record_in_the_slot_is_a_miss);
     tcase_add_test(cases, each_tells_all_and_stops);
     tcase_add_test(cases, callback_may_write);
-    tcase_add_test(cases, the_file_never_passes_its_bound);
-    tcase_add_test(cases, deleting_works_on_a_full_file);
     tcase_add_test(cases, an_entry_above_the_bound_is_refused);
     tcase_add_test(cases, hits_are_counted_and_kept);
     tcase_add_test(cases, many_hits_are_bounded);

@@ -1,0 +1,228 @@
+/*
+ * What a damaged file still holds: leaves are read with bounds, values verified by their seals, good ones copied into
+ * the fresh file. LMDB never sees the damaged one.
+ *
+ * First every leaf that the newest readable meta page leads to. Where that way is broken, every page that looks like
+ * a leaf: a leaf that was left behind by a later commit may then bring an entry back that had been dropped, which
+ * costs room and nothing else, since an entry is bound to its key.
+ */
+#include "cache/space.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/record.h"
+#include "cache/pages_layout.h"
+
+#define COMMIT_EVERY 64u
+
+struct salvage {
+    int fd;
+    uint32_t page_bytes;
+    uint64_t page_count;
+    uint8_t *seen; /* a bit a page */
+    bool broken;   /* the way from the meta page lost something */
+    struct cbn__session session;
+    struct cbn__space space;
+    int code;               /* LMDB's: not 0 ends it */
+    uint32_t young;         /* puts since the last commit */
+    uint64_t entries, kept; /* put, and of these committed */
+};
+
+/* ---- into the fresh file ---- */
+
+static void commit(struct salvage *salvage)
+{
+    salvage->code = cbn__session_renew(&salvage->session, 0);
+    if (salvage->code == 0)
+        salvage->code = cbn__space_measure(&salvage->session, &salvage->space);
+    if (salvage->code == 0)
+        salvage->kept = salvage->entries;
+    salvage->young = 0;
+}
+
+static void add(struct salvage *salvage, const struct cbn__store_key *key, const void *bytes, size_t size)
+{
+    MDB_val name = {sizeof(key->bytes), (void *)(uintptr_t)key->bytes}, value = {size, (void *)(uintptr_t)bytes};
+    int rc = cbn__space_add(&salvage->session, &salvage->space, &name, &value);
+    if (rc == MDB_KEYEXIST)
+        return;
+    salvage->code = rc;
+    if (rc != 0)
+        return;
+    salvage->entries += size != CBN__USAGE_BYTES;
+    salvage->space.used_pages += cbn__space_pages_of(salvage->space.page_bytes, size);
+    if (++salvage->young == COMMIT_EVERY)
+        commit(salvage);
+}
+
+/* Takes the bytes, which are the value's own. */
+static void judge(struct salvage *salvage, const struct cbn__store_key *key, struct cbn__buf *bytes)
+{
+    struct cbn__usage_record usage;
+    if (bytes->size == CBN__USAGE_BYTES && cbn__usage_decode(key, cbn__buf_blob(bytes), &usage)) {
+        add(salvage, key, bytes->data, bytes->size);
+        return;
+    }
+    struct cbn__entry entry = {.bytes = *bytes};
+    *bytes = (struct cbn__buf)CBN__BUF_INIT;
+    struct cbn__hash hash = cbn__entry_key_hash(key), recorded;
+    if (!cbn__entry_decode(key, &entry)) {
+        recorded = cbn__hash_blob(entry.key_record);
+        if (cbn__hash_equal(&hash, &recorded))
+            add(salvage, key, entry.bytes.data, entry.bytes.size);
+    }
+    cbn__entry_done(&entry);
+}
+
+/* ---- out of the damaged one ---- */
+
+static bool read_run(struct salvage *salvage, uint64_t page, uint32_t size, struct cbn__buf *bytes)
+{
+    uint64_t count = (PAGE_HEAD_BYTES - 1 + (uint64_t)size) / salvage->page_bytes + 1;
+    if (page >= salvage->page_count || count > salvage->page_count - page || !cbn__buf_reserve(bytes, size))
+        return false;
+    bytes->size = size;
+    return cbn__pages_read_at(salvage->fd, bytes->data, size, page * salvage->page_bytes + PAGE_HEAD_BYTES);
+}
+
+static void visit(struct salvage *salvage, uint64_t page, uint32_t level);
+
+/* A node of a leaf: an entry, its usage, or the root of a table. room: bytes from the node to the end of its page. */
+static void take_node(struct salvage *salvage, const uint8_t *node, uint32_t room, uint32_t level)
+{
+    uint32_t size = cbn__load_u32(node), flags = cbn__pages_u16(node + 4), key_bytes = cbn__pages_u16(node + 6);
+    uint32_t rest = room - NODE_HEAD_BYTES;
+    if (key_bytes > rest || (rest -= key_bytes) < (flags & NODE_BIG ? 8u : size)) {
+        salvage->broken = true;
+        return;
+    }
+    const uint8_t *data = node + NODE_HEAD_BYTES + key_bytes;
+    if (flags & NODE_TABLE) {
+        if (size == DB_BYTES && level > 0 && cbn__load_u64(data + DB_AT_ROOT) != NO_ROOT)
+            visit(salvage, cbn__load_u64(data + DB_AT_ROOT), level);
+        return;
+    }
+    struct cbn__store_key key;
+    CBN__BUF_AUTO bytes = CBN__BUF_INIT;
+    if (key_bytes != sizeof(key.bytes))
+        return;
+    memcpy(key.bytes, node + NODE_HEAD_BYTES, sizeof(key.bytes));
+    if (flags & NODE_BIG) {
+        if (!read_run(salvage, cbn__load_u64(data), size, &bytes))
+            return;
+    } else {
+        cbn__buf_append(&bytes, data, size);
+    }
+    if (!bytes.failed)
+        judge(salvage, &key, &bytes);
+}
+
+/* level 0: a leaf met by scanning, whose tables are not followed. */
+static void take_nodes(struct salvage *salvage, const uint8_t *bytes, uint32_t level)
+{
+    bool branch = cbn__pages_u16(bytes + PAGE_AT_FLAGS) == PAGE_BRANCH;
+    uint32_t lower = cbn__pages_u16(bytes + PAGE_AT_LOWER);
+    if (lower < PAGE_HEAD_BYTES || lower > salvage->page_bytes) {
+        salvage->broken = true;
+        return;
+    }
+    for (uint32_t at = PAGE_HEAD_BYTES; at + 2 <= lower && salvage->code == 0; at += 2) {
+        uint32_t offset = cbn__pages_u16(bytes + at);
+        if (offset < lower || offset > salvage->page_bytes - NODE_HEAD_BYTES) {
+            salvage->broken = true;
+            continue;
+        }
+        const uint8_t *node = bytes + offset;
+        if (branch)
+            visit(salvage, cbn__load_u32(node) | (uint64_t)cbn__pages_u16(node + 4) << 32, level + 1);
+        else
+            take_node(salvage, node, salvage->page_bytes - offset, level);
+    }
+}
+
+static bool claim(struct salvage *salvage, uint64_t page)
+{
+    if (page >= salvage->page_count || salvage->seen[page / 8] & 1u << page % 8)
+        return false;
+    salvage->seen[page / 8] = (uint8_t)(salvage->seen[page / 8] | 1u << page % 8);
+    return true;
+}
+
+static void visit(struct salvage *salvage, uint64_t page, uint32_t level)
+{
+    uint8_t *bytes = level <= DEPTH_MAX && claim(salvage, page) ? malloc(salvage->page_bytes) : NULL;
+    bool read = bytes && cbn__pages_read_at(salvage->fd, bytes, salvage->page_bytes, page * salvage->page_bytes);
+    uint32_t flags = read ? cbn__pages_u16(bytes + PAGE_AT_FLAGS) : 0;
+    if (read && cbn__load_u64(bytes) == page && (flags == PAGE_LEAF || flags == PAGE_BRANCH))
+        take_nodes(salvage, bytes, level);
+    else
+        salvage->broken = true;
+    free(bytes);
+}
+
+static void scan(struct salvage *salvage)
+{
+    uint8_t *bytes = malloc(salvage->page_bytes);
+    for (uint64_t page = FIRST_DATA_PAGE; bytes && page < salvage->page_count && salvage->code == 0; page++) {
+        if (salvage->seen[page / 8] & 1u << page % 8 ||
+            !cbn__pages_read_at(salvage->fd, bytes, salvage->page_bytes, page * salvage->page_bytes))
+            continue;
+        if (cbn__pages_u16(bytes + PAGE_AT_FLAGS) == PAGE_LEAF)
+            take_nodes(salvage, bytes, 0);
+    }
+    free(bytes);
+}
+
+/* The newest meta page that can be read; the system's page size where there is none. */
+static uint64_t find_root(struct salvage *salvage, uint64_t file_bytes)
+{
+    uint8_t bytes[META_BYTES];
+    struct cbn__pages_meta best = {.page_bytes = (uint32_t)sysconf(_SC_PAGESIZE), .main_root = NO_ROOT};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct cbn__pages_meta meta = {0};
+        if (!cbn__pages_read_at(salvage->fd, bytes, META_BYTES, (uint64_t)i * best.page_bytes) ||
+            cbn__pages_parse_meta(bytes, &meta))
+            salvage->broken = true;
+        else if (best.main_root == NO_ROOT || meta.transaction > best.transaction)
+            best = meta;
+    }
+    salvage->page_bytes = best.page_bytes;
+    salvage->page_count = file_bytes / best.page_bytes;
+    return best.main_root;
+}
+
+static void take_all(struct salvage *salvage, uint64_t root)
+{
+    if (root == NO_ROOT)
+        salvage->broken = true;
+    else
+        visit(salvage, root, 1);
+    if (salvage->broken)
+        scan(salvage);
+    if (salvage->code == 0)
+        commit(salvage);
+}
+
+uint64_t cbn__salvage_entries(struct cbn__store *store, int damaged_fd)
+{
+    struct salvage salvage = {.fd = damaged_fd, .session = {.store = store}};
+    struct stat status;
+    if (fstat(damaged_fd, &status) != 0)
+        return 0;
+    uint64_t root = find_root(&salvage, (uint64_t)status.st_size);
+    salvage.seen = calloc(salvage.page_count / 8 + 1, 1);
+    if (salvage.seen && mdb_txn_begin(store->env, NULL, 0, &salvage.session.txn) == 0) {
+        salvage.code = cbn__space_measure(&salvage.session, &salvage.space);
+        if (salvage.code == 0)
+            take_all(&salvage, root);
+        if (salvage.session.txn && salvage.code == MDB_MAP_FULL && salvage.young)
+            commit(&salvage); /* what fitted */
+        if (salvage.session.txn)
+            mdb_txn_abort(salvage.session.txn);
+    }
+    free(salvage.seen);
+    return salvage.kept;
+}

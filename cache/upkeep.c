@@ -1,0 +1,96 @@
+/*
+ * Upkeep of the overlay: pins, removal by list, compaction, counters by layer.
+ *
+ * Holds no lock of its own; every step is a session of the store.
+ */
+#include "cache/layer.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cache/registry.h"
+#include "cache/space.h"
+
+static int32_t need_overlay(const struct cbn__cabinet *cabinet, struct cbn__store **ret_overlay, struct cbn_error *err)
+{
+    *ret_overlay = cbn__cabinet_overlay(cabinet);
+    cbn__registry_check_pid();
+    return *ret_overlay ? CBN_STATUS_OK
+                        : cbn__error_own(err, CBN_STATUS_NOT_FOUND, "there is no cache folder that can be written");
+}
+
+int32_t cbn__cabinet_drop_damaged(struct cbn__cabinet *cabinet, const struct cbn__hash *key,
+                                  const struct cbn__entry *entry)
+{
+    struct cbn__store *overlay = NULL;
+    int32_t status = need_overlay(cabinet, &overlay, NULL);
+    if (status != CBN_STATUS_OK)
+        return status;
+    struct cbn__store_key own = cbn__entry_key(key, entry->major);
+    status = cbn__store_drop_if(overlay, cabinet->lock_timeout_ms, &own, cbn__buf_blob(&entry->bytes));
+    cbn__cabinet_tell_notes(cabinet, overlay);
+    return status;
+}
+
+int32_t cbn__cabinet_pin(struct cbn__cabinet *cabinet, const struct cbn__hash *key, bool pinned, struct cbn_error *err)
+{
+    struct cbn__store *overlay = NULL;
+    int32_t status = need_overlay(cabinet, &overlay, err);
+    if (status != CBN_STATUS_OK)
+        return status;
+    status = cbn__store_pin(overlay, cabinet->lock_timeout_ms, key, pinned, err);
+    cbn__cabinet_tell_notes(cabinet, overlay);
+    return status;
+}
+
+int32_t cbn__cabinet_remove(struct cbn__cabinet *cabinet, const struct cbn__prune_item *items, size_t count,
+                            size_t *ret_removed, struct cbn_error *err)
+{
+    struct cbn__store *overlay = NULL;
+    *ret_removed = 0;
+    int32_t status = need_overlay(cabinet, &overlay, err);
+    if (status != CBN_STATUS_OK || count == 0)
+        return status;
+    struct cbn__store_key *keys = calloc(count, sizeof(*keys));
+    if (!keys)
+        return cbn__error_no_memory(err);
+    for (size_t i = 0; i < count; i++)
+        keys[i] = cbn__entry_key(&items[i].key, items[i].major);
+    status = cbn__store_drop_keys(overlay, cabinet->lock_timeout_ms, keys, count, ret_removed, err);
+    free(keys);
+    cbn__cabinet_tell_notes(cabinet, overlay);
+    return status;
+}
+
+uint64_t cbn__cabinet_held_bytes(const struct cbn__entry *entry)
+{
+    return cbn__space_bytes_of((uint32_t)sysconf(_SC_PAGESIZE), entry->bytes.size);
+}
+
+int32_t cbn__cabinet_compact(struct cbn__cabinet *cabinet, struct cbn_error *err)
+{
+    struct cbn__store *overlay = NULL;
+    int32_t status = need_overlay(cabinet, &overlay, err);
+    if (status != CBN_STATUS_OK)
+        return status;
+    status = cbn__store_compact(overlay, cabinet->lock_timeout_ms, err);
+    cbn__cabinet_tell_notes(cabinet, overlay);
+    return status;
+}
+
+int32_t cbn__cabinet_layer_stats(struct cbn__cabinet *cabinet, uint32_t index, struct cbn__layer_stats *ret_stats,
+                                 struct cbn_error *err)
+{
+    if (index >= cabinet->layer_count)
+        return cbn__error_own(err, CBN_STATUS_NOT_FOUND, "layer %u of %u", index, cabinet->layer_count);
+    const struct cbn__cabinet_layer *layer = &cabinet->layers[index];
+    struct cbn__layer_stats stats = {
+        .layer = {.path = layer->path, .is_base = layer->number != 0, .writable = layer->writable}};
+    cbn__registry_check_pid();
+    int32_t status = cbn__store_stats(layer->store, cabinet->lock_timeout_ms, &stats, err);
+    cbn__cabinet_tell_notes(cabinet, layer->store);
+    if (status == CBN_STATUS_OK)
+        *ret_stats = stats;
+    return status;
+}

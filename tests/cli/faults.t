@@ -43,7 +43,7 @@ What goes wrong where the cache lies. Damage first: one byte of a stored cubin i
   }
   [3]
   $ cubinet ls
-  KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PARAMS
+  KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PIN  PARAMS
   ! cubinet: 0 entries, <SIZE>
   ! cubinet: ls: 1 damaged not listed; run 'cubinet verify --repair'
   [3]
@@ -71,7 +71,7 @@ A file that is no cabinet: set aside, told, rebuilt.
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072
   requested 1, already 0, compiled 1, failed 0, uncovered 0, <S> s
-  ! cubinet: <HOME>/.cache/cubinet/data.mdb was damaged (the file is too short for a meta page) and was set aside as <HOME>/.cache/cubinet/data.mdb.damaged-<TIME>-<PID>
+  ! cubinet: <HOME>/.cache/cubinet/data.mdb was damaged (the file is too short for a meta page) and was set aside as <HOME>/.cache/cubinet/data.mdb.damaged-<TIME>-<PID>; 0 of its entries were salvaged
   ! cubinet: [1/1] compiled: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
 
 A folder that cannot be written is read: what it holds is served, nothing can be stored. Root obeys modes here as others do.

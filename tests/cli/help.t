@@ -8,7 +8,12 @@ Help of the tool and of every verb.
     check      say whether a warm would build anything
     shapes     list the layers of a model
     ls         list the cache
+    show       decode one entry, or say how two keys differ
+    stats      count entries, bytes, hits and misses by layer
     verify     check every entry of the cache
+    prune      remove entries by rule
+    pin        mark entries that eviction and prune must leave
+    unpin      take the marks away
     explain    say which kernel a call would take, and why
     matrix     print the routing table over several M
     selftest   run every kernel on the GPU against the reference
@@ -59,6 +64,7 @@ Help of the tool and of every verb.
 
   Building:
     -j, --jobs N                builds at once (default: one a core)
+    --pin                       pin what was requested, so that eviction and prune leave it
 
   Call profile: what decides a route besides the shape:
     --in bf16|fp16|fp32|e4m3    dtype of the activations (default: bf16)
@@ -178,12 +184,17 @@ Help of the tool and of every verb.
                                 replace it
     -h, --help                  this help
     --version                   the same as the verb version
-  $ for verb in check shapes verify matrix selftest doctor config version help; do
+  $ for verb in check shapes show stats verify prune pin unpin matrix selftest doctor config version help; do
   >   cubinet help $verb | head -n 1
   > done
   usage: cubinet check (--model CONFIG.json [--tp N] | --manifest FILE | --all) --arch ARCH[,ARCH] [options]
   usage: cubinet shapes --model CONFIG.json [--tp N] [--ep N]
+  usage: cubinet show KEY [--cubin FILE] [--source] [--resources] | KEY1 KEY2
+  usage: cubinet stats [--prometheus]
   usage: cubinet verify [--repair]
+  usage: cubinet prune RULES [--compact] [--dry-run]
+  usage: cubinet pin KEY... | (--model CONFIG.json [--tp N] | --manifest FILE | --all) --arch ARCH[,ARCH] [options]
+  usage: cubinet unpin KEY... | (--model CONFIG.json [--tp N] | --manifest FILE | --all) --arch ARCH[,ARCH] [options]
   usage: cubinet matrix --op OP --m M[,M] EXTENTS --arch ARCH [options]
   usage: cubinet selftest [--op OP]
   usage: cubinet doctor
@@ -209,6 +220,8 @@ Completion.
   > ask cubinet ls --so
   > ask cubinet help expl
   > ask cubinet --ca
+  > ask cubinet prune --un
+  > ask cubinet show --source --
   verify version
   verify version
   fp32 ue8m0
@@ -216,3 +229,5 @@ Completion.
   --sort
   explain
   --cache
+  --unpinned-too
+  --cubin --source --resources --cache --base --json --quiet --trust-folder --help --version

@@ -18,9 +18,9 @@ The same with the real compiler: one layer, built in children, then nothing more
   request: arch=sm_90a m=0..8
   requested 2, already 2, compiled 0, failed 0, uncovered 0, <S> s
   $ cubinet ls
-  KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PARAMS
-  <HASH1>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
-  <HASH2>  fp8_quantize  vector  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
+  KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PIN  PARAMS
+  <HASH1>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
+  <HASH2>  fp8_quantize  vector  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
   ! cubinet: 2 entries, <SIZE>
   $ cubinet --json ls --op fp8_quantize
   {
@@ -46,11 +46,13 @@ The same with the real compiler: one layer, built in children, then nothing more
         "hits": 1,
         "compile_ms": <N>,
         "compiler": "<NVRTC>",
+        "source_digest": "<HASH3>",
         "registers": <N>,
         "shared_bytes": <N>,
         "spill_bytes": <N>,
         "layer": 0,
-        "layer_path": "<HOME>/.cache/cubinet"
+        "layer_path": "<HOME>/.cache/cubinet",
+        "pinned": false
       }
     ],
     "damaged": 0

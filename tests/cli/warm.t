@@ -106,18 +106,18 @@ A second warm compiles nothing, and opens no compiler.
 The list.
 
   $ cubinet ls
-  KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PARAMS
-  <HASH1>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 BN=64 THREADS=128
-  <HASH2>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 BN=64 THREADS=128
-  <HASH3>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
-  <HASH4>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
-  <HASH5>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
-  <HASH6>  fp8_quantize  vector  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
+  KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PIN  PARAMS
+  <HASH1>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 BN=64 THREADS=128
+  <HASH2>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 BN=64 THREADS=128
+  <HASH3>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
+  <HASH4>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
+  <HASH5>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
+  <HASH6>  fp8_quantize  vector  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
   ! cubinet: 6 entries, <SIZE>
   $ cubinet ls --kernel wgmma --quiet
-  KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PARAMS
-  <HASH4>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
-  <HASH5>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
+  KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PIN  PARAMS
+  <HASH4>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
+  <HASH5>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
   $ cubinet ls --op fp8_quantize --json
   {
     "schema": "cubinet.ls/1",
@@ -142,18 +142,20 @@ The list.
         "hits": 1,
         "compile_ms": <N>,
         "compiler": "<NVRTC>",
+        "source_digest": "<HASH7>",
         "registers": <N>,
         "shared_bytes": <N>,
         "spill_bytes": <N>,
         "layer": 0,
-        "layer_path": "<HOME>/.cache/cubinet"
+        "layer_path": "<HOME>/.cache/cubinet",
+        "pinned": false
       }
     ],
     "damaged": 0
   }
   ! cubinet: 1 entry, <SIZE>
   $ cubinet ls --arch sm_80
-  KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PARAMS
+  KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PIN  PARAMS
   ! cubinet: 0 entries, <SIZE>
   $ for sort in used size created; do cubinet ls --sort $sort --quiet | wc -l; done
   7
@@ -200,7 +202,7 @@ Approximate division is the quantiser's: the product beside it stays exact.
   call: fp8_quantize sm_90a t=1 k=128
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none approx policy=default
   chosen: vector
-  key: <HASH7>
+  key: <HASH8>
   $ cubinet explain --op fp8_gemm --m 1 --n 128 --k 128 --arch sm_90a --approx
   ! cubinet: explain: approx: 1; give 0: fp8_gemm quantises by exact division
   [2]

@@ -100,7 +100,7 @@ struct cli_verb {
     const char *summary;
     const char *details;                                /* one paragraph */
     const struct cli_group *groups[CLI_GROUPS_MAX + 1]; /* besides the global one; ends in NULL */
-    int argument_max; /* arguments that are no options */
+    int argument_max;                                   /* arguments that are no options */
     int (*run)(struct cli *cli);
 };
 

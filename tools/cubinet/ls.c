@@ -8,20 +8,10 @@
 
 enum { SORT_USED = 0, SORT_SIZE, SORT_CREATED };
 
-/* What is kept of an entry after its callback. */
-struct item {
-    struct cbn_spec spec;
-    uint64_t size_bytes, hits;
-    int64_t created_s, last_used_s;
-    uint32_t compile_ms, registers, shared_bytes, spill_bytes, layer;
-    char compiler[32];
-    char *layer_path;
-};
-
 struct listing {
     const struct cli_options *filter;
     size_t count, capacity;
-    struct item *items;
+    struct cli_entry *items;
 };
 
 static bool passes(const char *wanted, const char *value)
@@ -37,25 +27,11 @@ static int keep(void *user, const struct cbn_entry_info *entry)
         !passes(listing->filter->arch, spec->arch))
         return 0;
     listing->items = cli_grow(listing->items, &listing->capacity, listing->count, sizeof(*listing->items));
-    struct item *item = &listing->items[listing->count++];
-    *item = (struct item){
-        .spec = *spec,
-        .size_bytes = entry->size_bytes,
-        .hits = entry->hits,
-        .created_s = entry->created_s,
-        .last_used_s = entry->last_used_s,
-        .compile_ms = entry->compile_ms,
-        .registers = entry->registers,
-        .shared_bytes = entry->shared_bytes,
-        .spill_bytes = entry->spill_bytes,
-        .layer = entry->layer,
-        .layer_path = cli_text_copy(entry->layer_path ? entry->layer_path : ""),
-    };
-    memcpy(item->compiler, entry->compiler, sizeof(item->compiler));
+    cli_entry_keep(entry, &listing->items[listing->count++]);
     return 0;
 }
 
-static int compare_names(const struct item *a, const struct item *b)
+static int compare_names(const struct cli_entry *a, const struct cli_entry *b)
 {
     int order = strcmp(a->spec.op, b->spec.op);
     order = order ? order : strcmp(a->spec.kernel, b->spec.kernel);
@@ -67,7 +43,7 @@ static int compare_names(const struct item *a, const struct item *b)
 
 static int compare_items(const void *a, const void *b, void *user)
 {
-    const struct item *left = a, *right = b;
+    const struct cli_entry *left = a, *right = b;
     int64_t sort = *(const int64_t *)user;
     int order = 0;
     if (sort == SORT_USED)
@@ -79,34 +55,12 @@ static int compare_items(const void *a, const void *b, void *user)
     return order ? order : compare_names(left, right);
 }
 
-static json_t *item_json(const struct item *item)
-{
-    json_t *entry = json_object();
-    cli_json_set(entry, "key", cli_json_text(item->spec.key));
-    cli_json_set(entry, "op", cli_json_text(item->spec.op));
-    cli_json_set(entry, "kernel", cli_json_text(item->spec.kernel));
-    cli_json_set(entry, "arch", cli_json_text(item->spec.arch));
-    cli_json_set(entry, "params", cli_spec_params_json(&item->spec));
-    cli_json_set(entry, "size_bytes", json_integer((json_int_t)item->size_bytes));
-    cli_json_set(entry, "created", cli_json_time(item->created_s));
-    cli_json_set(entry, "last_used", cli_json_time(item->last_used_s));
-    cli_json_set(entry, "hits", json_integer((json_int_t)item->hits));
-    cli_json_set(entry, "compile_ms", json_integer(item->compile_ms));
-    cli_json_set(entry, "compiler", cli_json_text(item->compiler));
-    cli_json_set(entry, "registers", json_integer(item->registers));
-    cli_json_set(entry, "shared_bytes", json_integer(item->shared_bytes));
-    cli_json_set(entry, "spill_bytes", json_integer(item->spill_bytes));
-    cli_json_set(entry, "layer", json_integer(item->layer));
-    cli_json_set(entry, "layer_path", cli_json_text(item->layer_path));
-    return entry;
-}
-
 static void print_json(const struct cli *cli, const struct listing *listing, uint64_t damaged)
 {
     json_t *root = cli_json_begin(cli);
     json_t *entries = json_array();
     for (size_t i = 0; i < listing->count; i++)
-        cli_json_add(entries, item_json(&listing->items[i]));
+        cli_json_add(entries, cli_entry_json(&listing->items[i]));
     cli_json_set(root, "entries", entries);
     cli_json_set(root, "damaged", json_integer((json_int_t)damaged));
     cli_json_print(root);
@@ -114,13 +68,13 @@ static void print_json(const struct cli *cli, const struct listing *listing, uin
 
 static void print_text(const struct listing *listing)
 {
-    static const char *const heads[] = {"KEY",  "OP",   "KERNEL",  "ARCH",     "SIZE",  "CREATED",
-                                        "USED", "HITS", "COMPILE", "COMPILER", "LAYER", "PARAMS"};
+    static const char *const heads[] = {"KEY",  "OP",      "KERNEL",   "ARCH",  "SIZE", "CREATED", "USED",
+                                        "HITS", "COMPILE", "COMPILER", "LAYER", "PIN",  "PARAMS"};
     struct cli_table table = {.columns = sizeof(heads) / sizeof(heads[0])};
     for (size_t i = 0; i < table.columns; i++)
         cli_table_add(&table, "%s", heads[i]);
     for (size_t i = 0; i < listing->count; i++) {
-        const struct item *item = &listing->items[i];
+        const struct cli_entry *item = &listing->items[i];
         char size[32], created[32], used[32];
         cli_bytes_format(item->size_bytes, size, sizeof(size));
         cli_time_format(item->created_s, created, sizeof(created));
@@ -137,6 +91,7 @@ static void print_text(const struct listing *listing)
         cli_table_add(&table, "%u ms", item->compile_ms);
         cli_table_add(&table, "%s", item->compiler);
         cli_table_add(&table, "%u", item->layer);
+        cli_table_add(&table, "%s", item->pinned ? "pinned" : "-");
         cli_table_add(&table, "%s", params);
         free(params);
     }
@@ -156,7 +111,7 @@ static void tell_total(const struct cli *cli, const struct listing *listing)
 static void free_listing(struct listing *listing)
 {
     for (size_t i = 0; i < listing->count; i++)
-        free(listing->items[i].layer_path);
+        cli_entry_done(&listing->items[i]);
     free(listing->items);
 }
 

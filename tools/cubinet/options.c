@@ -78,6 +78,7 @@ static const struct cli_group request_group = GROUP("Request", request_rows);
 
 static const struct cli_row warm_rows[] = {
     {"jobs", 'j', CLI_NUMBER, AT(jobs), "N", "builds at once (default: one a core)", 1, 1024},
+    {"pin", 0, CLI_FLAG, AT(pin), NULL, "pin what was requested, so that eviction and prune leave it", 0, 0},
 };
 static const struct cli_group warm_group = GROUP("Building", warm_rows);
 
@@ -126,6 +127,38 @@ static const struct cli_row ls_rows[] = {
      "last used, largest or newest first (default: by operation, kernel, architecture and key)", 0, 0},
 };
 static const struct cli_group ls_group = GROUP("Selection", ls_rows);
+
+static const struct cli_row show_rows[] = {
+    {"cubin", 0, CLI_TEXT, AT(cubin), "FILE", "write the entry's bytes, of the newest compiler, into this file", 0, 0},
+    {"source", 0, CLI_FLAG, AT(source), NULL, "print the source that the entry was cut from", 0, 0},
+    {"resources", 0, CLI_FLAG, AT(resources), NULL, "print registers, static shared memory and spills only", 0, 0},
+};
+static const struct cli_group show_group = GROUP("Parts of the entry", show_rows);
+
+static const struct cli_row stats_rows[] = {
+    {"prometheus", 0, CLI_FLAG, AT(prometheus), NULL, "print Prometheus' text format", 0, 0},
+};
+static const struct cli_group stats_group = GROUP("Output", stats_rows);
+
+static const struct cli_row prune_rows[] = {
+    {"max-size", 0, CLI_SIZE, AT(max_size), "SIZE",
+     "come down to this many bytes in use, as in 512MiB; least recently used entries go first", 0, 0},
+    {"older-than", 0, CLI_SPAN, AT(older_than), "TIME", "not used for so long, as in 30d", 0, 0},
+    {"arch", 0, CLI_TEXT, AT(arch), ARCHES, "only this architecture", 0, 0},
+    {"op", 0, CLI_TEXT, AT(op), "OP", "only this operation", 0, 0},
+    {"compiler", 0, CLI_TEXT, AT(compiler), "<VERSION", "only what a compiler below this version cut, as in '<13.0'", 0,
+     0},
+    {"stale", 0, CLI_FLAG, AT(stale), NULL, "only what was cut from templates that this library does not hold", 0, 0},
+    {"all", 0, CLI_FLAG, AT(all), NULL, "every entry that is not pinned", 0, 0},
+    {"unpinned-too", 0, CLI_FLAG, AT(unpinned_too), NULL, "with --all: pinned entries as well", 0, 0},
+};
+static const struct cli_group prune_group = GROUP("Rules: an entry goes that matches all that are given", prune_rows);
+
+static const struct cli_row prune_way_rows[] = {
+    {"compact", 0, CLI_FLAG, AT(compact), NULL, "rewrite the file afterwards, when no other process has it open", 0, 0},
+    {"dry-run", 0, CLI_FLAG, AT(dry_run), NULL, "tell, remove nothing", 0, 0},
+};
+static const struct cli_group prune_way_group = GROUP("How", prune_way_rows);
 
 static const struct cli_row verify_rows[] = {
     {"repair", 0, CLI_FLAG, AT(repair), NULL,
@@ -178,6 +211,24 @@ const struct cli_verb cli_verbs[] = {
      {&ls_group, NULL},
      0,
      cli_ls},
+    {"show",
+     "KEY [--cubin FILE] [--source] [--resources] | KEY1 KEY2",
+     "decode one entry, or say how two keys differ",
+     "Everything that is recorded of the entry whose key begins with KEY. With an option only that part is printed. "
+     "Two "
+     "keys: the fields in which they differ. Exits 1 when no key or more than one begins so.",
+     {&show_group, NULL},
+     2,
+     cli_show},
+    {"stats",
+     "[--prometheus]",
+     "count entries, bytes, hits and misses by layer",
+     "What each layer holds, and the counters that the writable one keeps over every process that used it: hits, "
+     "misses "
+     "by reason, evictions, the time that building took and that hits saved.",
+     {&stats_group, NULL},
+     0,
+     cli_stats},
     {"verify",
      "[--repair]",
      "check every entry of the cache",
@@ -186,6 +237,29 @@ const struct cli_verb cli_verbs[] = {
      {&verify_group, NULL},
      0,
      cli_verify},
+    {"prune",
+     "RULES [--compact] [--dry-run]",
+     "remove entries by rule",
+     "Removes entries of the writable layer, never those of a base, and pinned ones only with --all --unpinned-too. "
+     "What is removed is rebuilt when needed.",
+     {&prune_group, &prune_way_group, NULL},
+     0,
+     cli_prune},
+    {"pin",
+     "KEY... | (--model CONFIG.json [--tp N] | --manifest FILE | --all) --arch ARCH[,ARCH] [options]",
+     "mark entries that eviction and prune must leave",
+     "Marks the entries of these keys, or of every kernel that a request reaches. Exits 3 when the cache does not hold "
+     "all of the request. Entries of a base need no mark.",
+     {&model_group, &request_group, &cli_group_profile, NULL},
+     CLI_ARGUMENTS_ANY,
+     cli_pin},
+    {"unpin",
+     "KEY... | (--model CONFIG.json [--tp N] | --manifest FILE | --all) --arch ARCH[,ARCH] [options]",
+     "take the marks away",
+     "Takes the marks of pin away from these keys, or from every kernel that a request reaches.",
+     {&model_group, &request_group, &cli_group_profile, NULL},
+     CLI_ARGUMENTS_ANY,
+     cli_unpin},
     {"explain",
      "--op OP EXTENTS --arch ARCH [options]",
      "say which kernel a call would take, and why",

@@ -72,6 +72,22 @@ static void hear_missing(struct cli_report *report, const struct cbn_warm_event 
     report->missing[report->missing_count++] = cli_text_copy(event->spec->text);
 }
 
+void cli_keys_add(struct cli_keys *keys, const char *key, const char *text)
+{
+    keys->items = cli_grow(keys->items, &keys->capacity, keys->count, sizeof(*keys->items));
+    struct cli_key *item = &keys->items[keys->count++];
+    (void)snprintf(item->key, sizeof(item->key), "%s", key);
+    (void)snprintf(item->text, sizeof(item->text), "%s", text);
+}
+
+json_t *cli_keys_json(const struct cli_keys *keys)
+{
+    json_t *items = json_array();
+    for (size_t i = 0; i < keys->count; i++)
+        cli_json_add(items, cli_json_text(keys->items[i].key));
+    return items;
+}
+
 void cli_report_hear(void *user, const struct cbn_warm_event *event)
 {
     struct cli_report *report = user;
@@ -81,6 +97,8 @@ void cli_report_hear(void *user, const struct cbn_warm_event *event)
         hear_failure(report, event);
     else if (event->outcome == CBN_WARM_MISSING)
         hear_missing(report, event);
+    else if (event->spec)
+        cli_keys_add(&report->present, event->spec->key, event->spec->text);
     report->others += event->outcome == CBN_WARM_OTHER;
     cli_progress_show(report->cli, event);
 }
@@ -104,6 +122,13 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+    const struct cli_key *left = a, *right = b;
+    int order = strcmp(left->text, right->text);
+    return order ? order : strcmp(left->key, right->key);
+}
+
 static void sort(void *items, size_t count, size_t item_bytes, int (*compare)(const void *, const void *))
 {
     if (count > 1)
@@ -119,6 +144,7 @@ void cli_report_complete(struct cli_report *report)
     }
     sort(report->uncovered, report->uncovered_count, sizeof(*report->uncovered), compare_uncovered);
     sort(report->failures, report->failure_count, sizeof(*report->failures), compare_failures);
+    sort(report->present.items, report->present.count, sizeof(*report->present.items), compare_keys);
     sort(report->missing, report->missing_count, sizeof(*report->missing), compare_texts);
 }
 
@@ -179,4 +205,5 @@ void cli_report_done(struct cli_report *report)
     free(report->uncovered);
     free(report->failures);
     free(report->missing);
+    free(report->present.items);
 }

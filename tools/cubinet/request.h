@@ -39,6 +39,19 @@ struct cli_failure {
     char *log;
 };
 
+struct cli_key {
+    char key[CBN_KEY_TEXT_BYTES];
+    char text[CBN_SPEC_TEXT_BYTES]; /* of its specialisation; "" when only the key is known */
+};
+
+struct cli_keys {
+    size_t count, capacity;
+    struct cli_key *items;
+};
+
+void cli_keys_add(struct cli_keys *keys, const char *key, const char *text);
+json_t *cli_keys_json(const struct cli_keys *keys);
+
 /* Filled from the library's events. */
 struct cli_report {
     const struct cli *cli;
@@ -49,8 +62,9 @@ struct cli_report {
     struct cli_failure *failures;
     size_t missing_count, missing_capacity;
     char **missing;
-    uint32_t others;     /* built by another process meanwhile */
-    bool lacks_template; /* some specialisation has none */
+    struct cli_keys present; /* in some layer, or built */
+    uint32_t others;         /* built by another process meanwhile */
+    bool lacks_template;     /* some specialisation has none */
 };
 
 void cli_report_hear(void *user, const struct cbn_warm_event *event);

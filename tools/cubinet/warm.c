@@ -1,18 +1,23 @@
 /*
  * warm: builds what is missing. An interrupt may come at any time: entries are stored whole, one transaction each.
  */
-#include "request.h"
+#include "pin.h"
 
-static void print_text(const struct cli *cli, const struct cli_report *report, const struct cbn_warm_result *result)
+/* pins NULL: none were wanted. */
+static void print_text(const struct cli *cli, const struct cli_report *report, const struct cbn_warm_result *result,
+                       const struct cli_pins *pins)
 {
     cli_request_print(cli, report->request);
     (void)printf("requested %u, already %u, compiled %u, failed %u, uncovered %zu, %.1f s\n", result->requested,
                  result->already, result->compiled, result->failed, report->uncovered_count,
                  (double)result->wall_ms / 1000);
+    if (pins)
+        (void)printf("pinned %zu, in bases %zu\n", pins->marked.count, pins->in_bases.count);
     cli_report_print_uncovered(report);
 }
 
-static void print_json(const struct cli *cli, const struct cli_report *report, const struct cbn_warm_result *result)
+static void print_json(const struct cli *cli, const struct cli_report *report, const struct cbn_warm_result *result,
+                       const struct cli_pins *pins)
 {
     json_t *root = cli_json_begin(cli);
     cli_json_set(root, "profile", cli_request_json(cli, report->request));
@@ -24,6 +29,10 @@ static void print_json(const struct cli *cli, const struct cli_report *report, c
     cli_json_set(root, "seconds", json_real((double)result->wall_ms / 1000));
     cli_json_set(root, "failures", cli_report_failures_json(report));
     cli_json_set(root, "uncovered", cli_report_uncovered_json(report));
+    if (pins) {
+        cli_json_set(root, "pinned", cli_keys_json(&pins->marked));
+        cli_json_set(root, "in_bases", cli_keys_json(&pins->in_bases));
+    }
     cli_json_print(root);
 }
 
@@ -36,6 +45,20 @@ static void tell_failures(const struct cli *cli, const struct cli_report *report
         if (failure->log[0] && !cli->options.json)
             (void)fprintf(stderr, "%s\n", failure->log);
     }
+}
+
+/* The marks, if they are wanted, and the report. */
+static int finish(struct cli *cli, const struct cli_report *report, const struct cbn_warm_result *result)
+{
+    struct cli_pins pins = {0};
+    bool pin = cli->options.pin;
+    int code = pin ? cli_pins_set(cli, &report->present, true, &pins) : CLI_OK;
+    if (cli->options.json)
+        print_json(cli, report, result, pin ? &pins : NULL);
+    else
+        print_text(cli, report, result, pin ? &pins : NULL);
+    cli_pins_done(&pins);
+    return code;
 }
 
 static int build(struct cli *cli, struct cli_report *report)
@@ -57,10 +80,9 @@ static int build(struct cli *cli, struct cli_report *report)
         return cli_fail_error(cli, &err);
     cli_report_complete(report);
     tell_failures(cli, report);
-    if (cli->options.json)
-        print_json(cli, report, &result);
-    else
-        print_text(cli, report, &result);
+    int code = finish(cli, report, &result);
+    if (code != CLI_OK)
+        return code;
     if (result.failed)
         return CLI_PARTLY;
     return result.uncovered ? CLI_INCOMPLETE : CLI_OK;

@@ -21,10 +21,19 @@
 #define FREE_RANGE_PAGES (1ull << 22)
 #define FREE_RANGE_PARTS 64u
 
+#define KEY_BYTES_MAX 511u /* LMDB's MDB_MAXKEYSIZE */
+
+/* The last key met in a tree, in order. */
+struct order {
+    uint8_t key[KEY_BYTES_MAX];
+    uint32_t bytes; /* 0: none yet */
+};
+
 struct walk {
     int fd;
     struct cbn__pages_meta meta;
     uint8_t *seen; /* a bit a page */
+    struct order *order;
     const char *problem;
     uint64_t problem_page;
     bool out_of_memory;
@@ -209,6 +218,9 @@ static bool check_free_node(struct walk *walk, uint64_t page, const struct node 
 {
     if (node->key_bytes != 8 || node->flags & NODE_TABLE)
         return refuse(walk, page, "page holds a free list under a wrong key");
+    uint64_t transaction = cbn__load_u64(node->key);
+    if (transaction == 0 || transaction > walk->meta.transaction)
+        return refuse(walk, page, "page holds a free list of no transaction");
     /* LMDB reserves the record before it knows its final length: what is stored may be longer than the list. */
     uint64_t size = node->size;
     uint8_t *bytes = malloc(size ? size : 1);
@@ -229,6 +241,30 @@ static bool check_free_node(struct walk *walk, uint64_t page, const struct node 
 
 enum tree { TREE_FREE, TREE_MAIN, TREE_TABLE };
 
+static bool is_behind(const struct order *order, const struct node *node, enum tree tree)
+{
+    if (order->bytes == 0)
+        return true;
+    if (tree == TREE_FREE)
+        return cbn__load_u64(node->key) > cbn__load_u64(order->key);
+    uint32_t shared = node->key_bytes < order->bytes ? node->key_bytes : order->bytes;
+    int compared = memcmp(node->key, order->key, shared);
+    return compared > 0 || (compared == 0 && node->key_bytes > order->bytes);
+}
+
+/* Out of order, LMDB takes a free list twice and then aborts, and a walk by keys goes round and round. */
+static bool check_order(struct walk *walk, uint64_t page, const struct node *node, enum tree tree)
+{
+    struct order *order = walk->order;
+    if (node->key_bytes == 0 || node->key_bytes > KEY_BYTES_MAX || (tree == TREE_FREE && node->key_bytes != 8))
+        return refuse(walk, page, "page holds a key of an impossible length");
+    if (!is_behind(order, node, tree))
+        return refuse(walk, page, "page holds keys out of order");
+    memcpy(order->key, node->key, node->key_bytes);
+    order->bytes = node->key_bytes;
+    return true;
+}
+
 static bool check_page(struct walk *walk, uint64_t page, enum tree tree, uint32_t level, uint32_t depth);
 
 static bool check_tree(struct walk *walk, uint64_t root, enum tree tree, uint32_t depth)
@@ -238,7 +274,11 @@ static bool check_tree(struct walk *walk, uint64_t root, enum tree tree, uint32_
         return depth == 0 || refuse(walk, 0, "page states a depth of an empty tree");
     if (depth < 1 || depth > DEPTH_MAX)
         return refuse(walk, root, "page is the root of a tree of impossible depth");
-    return check_page(walk, root, tree, 1, depth);
+    struct order order = {.bytes = 0}, *outer = walk->order;
+    walk->order = &order;
+    bool sound = check_page(walk, root, tree, 1, depth);
+    walk->order = outer;
+    return sound;
 }
 
 static bool check_table(struct walk *walk, uint64_t page, const struct node *node)
@@ -277,7 +317,8 @@ static bool check_nodes(struct walk *walk, uint64_t page, const uint8_t *bytes, 
         struct node node;
         if (!read_node(walk, page, bytes, i, branch, &node))
             return false;
-        if (!(branch ? check_page(walk, node.child, tree, level + 1, depth) : check_leaf_node(walk, page, &node, tree)))
+        if (branch ? !check_page(walk, node.child, tree, level + 1, depth)
+                   : !check_order(walk, page, &node, tree) || !check_leaf_node(walk, page, &node, tree))
             return false;
     }
     return true;

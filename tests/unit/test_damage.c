@@ -538,27 +538,38 @@ START_TEST(the_walk_refuses_trees_that_cannot_be)
 }
 END_TEST
 
-/* Two entries change places in their leaf: no page is wrong by itself, and a walk by keys must still end. */
-START_TEST(keys_out_of_order_end_the_walk)
+/* The offsets of two entries in their leaf change places: no byte of a value is wrong. */
+static void swap_entries(const char *data, uint64_t which)
 {
-    SCRATCH_AUTO scratch = scratch_make_in_memory();
-    const char *folder = in(&scratch, "cache"), *data = in(&scratch, "cache/data.mdb");
-    struct cbn__cabinet *cabinet = open_cabinet(folder, NULL);
-    for (uint64_t i = 0; i < 3; i++)
-        ck_assert_int_eq(put(cabinet, i, 100, 13000), CBN_STATUS_OK);
-    cbn__cabinet_close(cabinet);
     struct file file = load(data);
-    size_t size = 0, page = offset_of_value(&file, 2, 100, &size) / 4096 * 4096;
+    size_t size = 0, page = offset_of_value(&file, which, 100, &size) / 4096 * 4096;
     ck_assert_uint_eq(file.bytes[page + 12], 16 + 3 * 2); /* the leaf that holds all three */
     for (size_t i = 0; i < 2; i++) {
         set_byte(data, page + 18 + i, file.bytes[page + 20 + i]);
         set_byte(data, page + 20 + i, file.bytes[page + 18 + i]);
     }
     free(file.bytes);
-    int problems = 0;
+}
+
+/* Before it is opened the file is refused, afterwards a walk by keys must still end. */
+START_TEST(keys_out_of_order)
+{
+    SCRATCH_AUTO scratch = scratch_make_in_memory();
+    const char *folder = in(&scratch, "cache"), *data = in(&scratch, "cache/data.mdb");
+    bool while_open = _i == 1;
     struct events events = {0};
+    struct cbn__cabinet *cabinet = open_cabinet(folder, NULL);
+    for (uint64_t i = 0; i < 3; i++)
+        ck_assert_int_eq(put(cabinet, i, 100, 13000), CBN_STATUS_OK);
+    cbn__cabinet_close(cabinet);
+    if (!while_open)
+        swap_entries(data, 2);
     cabinet = open_cabinet(folder, &events);
-    ck_assert_int_eq(cbn__cabinet_each(cabinet, count_problem, &problems, NULL), CBN_STATUS_DAMAGED);
+    if (while_open)
+        swap_entries(data, 2);
+    int problems = 0;
+    ck_assert_int_eq(cbn__cabinet_each(cabinet, count_problem, &problems, NULL),
+                     while_open ? CBN_STATUS_DAMAGED : CBN_STATUS_OK);
     ck_assert_int_eq(problems, 0);
     ck_assert_int_eq(put(cabinet, 1, 100, 13000), CBN_STATUS_OK);
     ck_assert_int_eq(events.damages, 1);
@@ -614,7 +625,7 @@ int main(void)
     tcase_add_test(cases, a_short_healthy_file);
     tcase_add_test(cases, the_walk_takes_what_lmdb_makes);
     tcase_add_test(cases, the_walk_refuses_trees_that_cannot_be);
-    tcase_add_test(cases, keys_out_of_order_end_the_walk);
+    tcase_add_loop_test(cases, keys_out_of_order, 0, 2);
     tcase_add_test(cases, an_odd_thing_in_the_file_s_place);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

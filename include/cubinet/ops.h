@@ -56,7 +56,11 @@ struct cbn_fp8_quantize_args {
     uint64_t m_valid; /* device int32: rows t >= *m_valid are neither read nor written; 0: all rows are valid */
 };
 
-#define CBN_FP8_QUANTIZE_ARGS_INIT {.size = sizeof(struct cbn_fp8_quantize_args)}
+#define CBN_FP8_QUANTIZE_ARGS_INIT                                                                                     \
+    {                                                                                                                  \
+        sizeof(struct cbn_fp8_quantize_args), 0, 0, 0, 0, 0, CBN_TENSOR_INIT, CBN_TENSOR_INIT,                         \
+        CBN_TENSOR_INIT, 0                                                                                             \
+    }
 
 /* thread: any; blocks: never once the kernel is loaded, else disk or compile; capture: ok once loaded */
 CBN_EXPORT int32_t cbn_fp8_quantize(struct cbn_runtime *runtime, const struct cbn_fp8_quantize_args *args, void *stream,
@@ -92,7 +96,11 @@ struct cbn_fp8_gemm_args {
     uint64_t workspace_bytes; /* at least what cbn_fp8_gemm_workspace_bytes says */
 };
 
-#define CBN_FP8_GEMM_ARGS_INIT {.size = sizeof(struct cbn_fp8_gemm_args)}
+#define CBN_FP8_GEMM_ARGS_INIT                                                                                         \
+    {                                                                                                                  \
+        sizeof(struct cbn_fp8_gemm_args), 0, 0, 0, 0, 0, CBN_TENSOR_INIT, CBN_TENSOR_INIT, CBN_TENSOR_INIT,            \
+        CBN_TENSOR_INIT, CBN_TENSOR_INIT, CBN_TENSOR_INIT, 0, 0, 0                                                     \
+    }
 
 /* thread: any; blocks: never once the kernel is loaded, else disk or compile; capture: ok once loaded */
 CBN_EXPORT int32_t cbn_fp8_gemm(struct cbn_runtime *runtime, const struct cbn_fp8_gemm_args *args, void *stream,
@@ -124,7 +132,11 @@ struct cbn_fp8_gemm_plan_options {
     struct cbn_tensor bias;
 };
 
-#define CBN_FP8_GEMM_PLAN_OPTIONS_INIT {.size = sizeof(struct cbn_fp8_gemm_plan_options)}
+#define CBN_FP8_GEMM_PLAN_OPTIONS_INIT                                                                                 \
+    {                                                                                                                  \
+        sizeof(struct cbn_fp8_gemm_plan_options), 0, 0, 0, 0, 0, 0, 0, 0, CBN_TENSOR_INIT, CBN_TENSOR_INIT,            \
+        CBN_TENSOR_INIT                                                                                                \
+    }
 
 /*
  * Binds weights, scales, N, K, dtypes and options, and the calling thread's current context.
@@ -144,7 +156,10 @@ struct cbn_fp8_gemm_run_args {
     uint64_t workspace_bytes;
 };
 
-#define CBN_FP8_GEMM_RUN_ARGS_INIT {.size = sizeof(struct cbn_fp8_gemm_run_args)}
+#define CBN_FP8_GEMM_RUN_ARGS_INIT                                                                                     \
+    {                                                                                                                  \
+        sizeof(struct cbn_fp8_gemm_run_args), 0, CBN_TENSOR_INIT, CBN_TENSOR_INIT, CBN_TENSOR_INIT, 0, 0, 0            \
+    }
 
 /*
  * Runs a plan on a stream of its context: no lock, system call, allocation or driver query before the launch once
@@ -178,7 +193,10 @@ struct cbn_launch_args {
     uint64_t workspace_bytes;     /* aligned, at least what cbn_explain tells */
 };
 
-#define CBN_LAUNCH_ARGS_INIT {.size = sizeof(struct cbn_launch_args)}
+#define CBN_LAUNCH_ARGS_INIT                                                                                           \
+    {                                                                                                                  \
+        sizeof(struct cbn_launch_args), 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0                                          \
+    }
 
 /*
  * Decides, obtains the kernel and launches it, as the built-in operations do. A fact that is unknown, missing, given

@@ -69,6 +69,8 @@ struct cbn_tensor {
     int64_t strides[CBN_RANK_MAX];
 };
 
+#define CBN_TENSOR_INIT {0, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}} /* absent */
+
 /*
  * Everything besides shape and architecture that decides a route: the call profile.
  * Strings may be NULL. Zero-initialise through CBN_PROFILE_INIT, which gives the defaults.

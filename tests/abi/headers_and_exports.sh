@@ -19,6 +19,15 @@ for header in "$source_dir"/include/cubinet/*.h; do
     if grep -nE '#include *[<"](cuda|nvrtc|lmdb|xxhash)' "$header"; then note "$name includes a foreign header"; fi
 done
 
+init=$source_dir/tests/abi/init_macros.c
+{ cc -std=c11 -pedantic -Wall -Wextra -Wconversion -Werror -I"$source_dir/include" -o "$work/init_c" "$init" &&
+    "$work/init_c"; } || note "INIT macros as C11"
+{ c++ -std=c++17 -pedantic -Wall -Wextra -Werror -I"$source_dir/include" -x c++ -o "$work/init_cxx" "$init" &&
+    "$work/init_cxx"; } || note "INIT macros as C++17"
+grep -ohE '#define CBN_[A-Z0-9_]+_INIT\b' "$source_dir"/include/cubinet/*.h | sed 's/#define //' |
+    grep -v CBN_TENSOR_INIT | while read -r macro; do grep -q "$macro)" "$init" || echo "$macro"; done >"$work/unlisted"
+[ ! -s "$work/unlisted" ] || note "init_macros.c lacks $(tr '\n' ' ' <"$work/unlisted")"
+
 nm -D --defined-only "$library" | awk '$2 != "A" {print $3}' | sed 's/@.*//' | sort >"$work/exported"
 sed -n '/global:/,/local:/p' "$source_dir/include/cubinet/cubinet.map" | grep -oE 'cbn_[a-z0-9_]+' | sort >"$work/mapped"
 cat "$source_dir"/include/cubinet/*.h | tr '\n' ' ' | grep -oE 'CBN_EXPORT[^;]*' | grep -oE '\bcbn_[a-z0-9_]+ *\(' |

@@ -14,8 +14,8 @@ static int32_t begin(struct cbn_runtime *runtime, const struct cbn_launch_args *
     if (!args->op)
         return cbn__error_own(err, CBN_STATUS_INVALID, "op is NULL; give the name of a family that you registered");
     if (!cbn__runtime_family(runtime, args->op, &index))
-        return cbn__error_own(err, CBN_STATUS_UNSUPPORTED, "op: '%.64s' is not registered; call cbn_family_register first",
-                              args->op);
+        return cbn__error_own(err, CBN_STATUS_UNSUPPORTED,
+                              "op: '%.64s' is not registered; call cbn_family_register first", args->op);
     if (index < CBN__BUILTIN_COUNT)
         return cbn__error_own(err, CBN_STATUS_INVALID, "op: %s is built in; call cbn_%s", args->op, args->op);
     int32_t status = cbn__op_check(args->flags, CALL_FLAGS, args->miss_policy, err);

@@ -134,7 +134,7 @@ static float find_absmax(const float *values, int count)
     return bits_float(largest);
 }
 
-static uint8_t quantize_element(float value, float multiplier, bool propagate)
+uint8_t cbn__fp8_quantize_element(float value, float multiplier, bool propagate)
 {
     if (propagate && !is_finite(value))
         return E4M3_NAN;
@@ -158,6 +158,6 @@ struct cbn__group_scale cbn__fp8_quantize_group(const float *values, int count, 
         multiplier = bits_float((254u - result.exponent) << 23);
     }
     for (int i = 0; i < count; i++)
-        ret_codes[i] = quantize_element(values[i], multiplier, propagate);
+        ret_codes[i] = cbn__fp8_quantize_element(values[i], multiplier, propagate);
     return result;
 }

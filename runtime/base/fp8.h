@@ -23,6 +23,9 @@ struct cbn__group_scale {
     uint8_t exponent; /* what is stored as UE8M0; only meaningful for pow2 */
 };
 
+/* One element under a group's multiplier, as cbn__fp8_quantize_group does it; for multipliers of another make. */
+uint8_t cbn__fp8_quantize_element(float value, float multiplier, bool propagate);
+
 /*
  * One group of count (1 to 128) elements: writes count codes. pow2: the UE8M0 rule. propagate: non-finite elements
  * become code 0x7F; otherwise NaN -> 0x00, +-inf -> 0x7E / 0xFE.

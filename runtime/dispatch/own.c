@@ -66,9 +66,12 @@ static int32_t check_unused(const struct cbn__family *family, const struct cbn_q
         const char *name;
         int64_t value;
     } unused[] = {
-        {"n", query->n},           {"k", query->k},
-        {"g", query->groups},      {"lda", query->lda},
-        {"pow2", profile->pow2},   {"propagate", profile->propagate},
+        {"n", query->n},
+        {"k", query->k},
+        {"g", query->groups},
+        {"lda", query->lda},
+        {"pow2", profile->pow2},
+        {"propagate", profile->propagate},
         {"approx", profile->approx},
     };
     for (uint32_t i = 0; i < sizeof(unused) / sizeof(unused[0]); i++)

@@ -10,7 +10,8 @@
 
 /*
  * Named facts to a vector in the family's order; the common four are left alone. INVALID names a fact that is unknown,
- * given twice, missing, or not the caller's to give. sweep: a query's m, which stands for the sweep fact; NULL in a call.
+ * given twice, missing, or not the caller's to give. sweep: a query's m, which stands for the sweep fact; NULL in a
+ * call.
  */
 int32_t cbn__own_facts(const struct cbn__family *family, const struct cbn_fact *facts, uint32_t fact_count,
                        const int64_t *sweep, int64_t *ret_facts, struct cbn_error *err);

@@ -27,7 +27,7 @@ struct cbn__kernel {
     _Atomic uint64_t ready[CONTEXTS_MAX]; /* context id + 1; 0: free */
     pthread_mutex_t load_lock;            /* guards what follows, and writes of ready */
     uint32_t next_slot;
-    uint32_t shared_bytes[DEVICES_MAX]; /* as set; only raised */
+    _Atomic uint32_t shared_bytes[DEVICES_MAX]; /* as set; only raised */
 };
 
 /* The calling thread's capture mode while it does what would break another thread's capture. */
@@ -134,6 +134,12 @@ bool cbn__kernel_ready(const struct cbn__kernel *kernel, uint64_t context_id)
     return false;
 }
 
+bool cbn__kernel_fits(const struct cbn__kernel *kernel, int device, uint32_t shared_bytes)
+{
+    return device >= 0 && device < DEVICES_MAX &&
+           shared_bytes <= atomic_load_explicit(&kernel->shared_bytes[device], memory_order_acquire);
+}
+
 static void mark_ready(struct cbn__kernel *kernel, uint64_t context_id)
 {
     atomic_store_explicit(&kernel->ready[kernel->next_slot], context_id + 1, memory_order_release);
@@ -155,13 +161,13 @@ static int32_t raise_shared_bytes(struct cbn__kernel *kernel, int device, uint32
     if (device < 0 || device >= DEVICES_MAX)
         return cbn__error_own(err, CBN_STATUS_LIMIT, "device %d: at most %d devices are supported", device,
                               DEVICES_MAX);
-    if (shared_bytes <= kernel->shared_bytes[device])
+    if (cbn__kernel_fits(kernel, device, shared_bytes))
         return CBN_STATUS_OK;
     CUresult result = kernel->cuda->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                          (int)shared_bytes, kernel->handle, device);
     if (result != CUDA_SUCCESS)
         return cbn__driver_error(kernel->driver, result, "cuKernelSetAttribute", err);
-    kernel->shared_bytes[device] = shared_bytes;
+    atomic_store_explicit(&kernel->shared_bytes[device], shared_bytes, memory_order_release);
     return CBN_STATUS_OK;
 }
 

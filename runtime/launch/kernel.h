@@ -23,9 +23,13 @@ void cbn__kernel_destroy(struct cbn__kernel *kernel);
 /* True when the kernel is loaded into that context: wait-free. */
 bool cbn__kernel_ready(const struct cbn__kernel *kernel, uint64_t context_id);
 
+/* True when a launch with so much dynamic shared memory needs no cbn__kernel_load on that device: wait-free. */
+bool cbn__kernel_fits(const struct cbn__kernel *kernel, int device, uint32_t shared_bytes);
+
 /*
- * Loads into the current context and raises the device's shared-memory attribute where shared_bytes needs it. Never
- * called while the calling thread's stream captures. thread: any (one loads, others wait).
+ * Loads into the current context and raises the device's shared-memory attribute where shared_bytes needs it. What is
+ * loaded already is only raised, which a capture allows; a load is never asked for while the calling thread's stream
+ * captures. thread: any (one loads, others wait).
  */
 int32_t cbn__kernel_load(struct cbn__kernel *kernel, uint64_t context_id, int device, uint32_t shared_bytes,
                          struct cbn_error *err);

@@ -15,6 +15,7 @@
 #define SEED_DEFAULT 20261129u
 #define GUARD_BYTES 1024
 #define QUERIES_MAX 512
+#define WARM_FAILURES_PRINTED 5
 
 static const char help[] =
     "gpu_suite [--out FILE] [--filter TEXT] [--list] [--sample] [--cache DIR] [--seed N] [--threads N]\n"
@@ -50,6 +51,7 @@ static const struct suite_case cases[] = {
     {"quantize/layouts", case_quantize_layouts, true, false},
     {"quantize/grouped", case_quantize_grouped, true, false},
     {"quantize/rows", case_quantize_rows, true, false},
+    {"quantize/approx", case_quantize_approx, true, false},
     {"quantize/random", case_quantize_random, false, false},
     {"gemm/codes", case_gemm_codes, true, false},
     {"gemm/models", case_gemm_models, false, true},
@@ -172,10 +174,11 @@ static void add_query(void *user, const struct cbn_query *query)
     list->items[list->count++] = *query;
 }
 
+/* The first failures; they tend to have one cause. */
 static void on_warm(void *user, const struct cbn_warm_event *event)
 {
-    (void)user;
-    if (event->outcome == CBN_WARM_FAILED) {
+    uint32_t *failures = user;
+    if (event->outcome == CBN_WARM_FAILED && ++*failures <= WARM_FAILURES_PRINTED) {
         fprintf(stderr, "  FAULT warm: %s: %s\n%s\n", event->spec ? event->spec->text : "?",
                 event->error ? event->error->message : "", event->log ? event->log : "");
     }
@@ -185,13 +188,15 @@ static void on_warm(void *user, const struct cbn_warm_event *event)
 static bool warm(struct suite *suite)
 {
     struct query_list *list = calloc(1, sizeof(*list));
-    struct cbn_warm_options options = {.size = sizeof(options), .event = on_warm};
+    uint32_t failures = 0;
+    struct cbn_warm_options options = {.size = sizeof(options), .event = on_warm, .user = &failures};
     struct cbn_warm_result result = {.size = sizeof(result)};
     struct cbn_error err = {0};
     if (!list) {
         return false;
     }
     quantize_queries(suite, add_query, list);
+    approx_queries(suite, add_query, list);
     gemm_queries(suite, add_query, list);
     int32_t status = cbn_warm(suite->runtimes[RUNTIME_ALL], list->items, list->count, &options, &result, &err);
     printf("warm: %u profiles, %u specialisations, %u compiled, %u failed, %.1f s\n", list->count, result.requested,
@@ -216,6 +221,9 @@ static void print_tally(const struct tally *tally)
     }
     printf("mismatches %llu  faults %llu  %.1f s\n", (unsigned long long)tally->mismatches,
            (unsigned long long)tally->faults, tally->seconds);
+    if (tally->note[0]) {
+        printf("%-18s %s\n", "", tally->note);
+    }
     (void)fflush(stdout);
 }
 

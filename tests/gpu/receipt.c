@@ -29,6 +29,9 @@ static json_t *cases(const struct tally *tallies, uint32_t count)
         if (tallies[i].max_error >= 0) {
             (void)json_object_set_new(item, "max_error", json_real(tallies[i].max_error));
         }
+        if (tallies[i].note[0]) {
+            (void)json_object_set_new(item, "note", json_string(tallies[i].note));
+        }
         (void)json_object_set_new(item, "mismatches", json_integer((json_int_t)tallies[i].mismatches));
         (void)json_array_append_new(array, item);
     }

@@ -29,6 +29,7 @@ struct tally {
     double max_error;    /* worst row of every product; < 0: the case has none */
     uint64_t faults;     /* everything that failed, mismatches and errors past the tolerance included */
     double seconds;
+    char note[160]; /* what a case saw besides; "": nothing */
 };
 
 /* Which runtime a call goes through. */
@@ -114,6 +115,7 @@ void case_quantize_patterns(struct suite *suite, struct tally *tally);
 void case_quantize_vectors(struct suite *suite, struct tally *tally);
 void case_quantize_layouts(struct suite *suite, struct tally *tally);
 void case_quantize_grouped(struct suite *suite, struct tally *tally);
+void case_quantize_approx(struct suite *suite, struct tally *tally);
 void case_quantize_random(struct suite *suite, struct tally *tally);
 void case_quantize_rows(struct suite *suite, struct tally *tally);
 void case_gemm_codes(struct suite *suite, struct tally *tally);
@@ -129,6 +131,7 @@ void case_pdl_chain(struct suite *suite, struct tally *tally);
 
 /* Adds every specialisation that the cases need to the list that is warmed first. */
 typedef void (*query_fn)(void *user, const struct cbn_query *query);
+void approx_queries(const struct suite *suite, query_fn add, void *user);
 void quantize_queries(const struct suite *suite, query_fn add, void *user);
 void gemm_queries(const struct suite *suite, query_fn add, void *user);
 

@@ -197,6 +197,18 @@ START_TEST(non_finite_elements)
 }
 END_TEST
 
+/* An approximate division gives 0 above 2^126: no NaN from what is finite, and the sign stays. */
+START_TEST(elements_under_another_multiplier)
+{
+    ck_assert_uint_eq(cbn__fp8_quantize_element(3e38f, 0.0f, false), 0x00);
+    ck_assert_uint_eq(cbn__fp8_quantize_element(-3e38f, 0.0f, false), 0x80);
+    ck_assert_uint_eq(cbn__fp8_quantize_element(NAN, 2.0f, false), 0x00);
+    ck_assert_uint_eq(cbn__fp8_quantize_element(NAN, 2.0f, true), 0x7F);
+    ck_assert_uint_eq(cbn__fp8_quantize_element(8.5f, 2.0f, false), cbn__e4m3_encode(17.0f));
+    ck_assert_uint_eq(cbn__fp8_quantize_element(-400.0f, 2.0f, false), 0xFE);
+}
+END_TEST
+
 START_TEST(nothing_but_non_finite)
 {
     const float values[2] = {NAN, INFINITY};
@@ -236,6 +248,7 @@ int main(void)
     tcase_add_loop_test(test_case, vectors_of_the_specification, 0, (int)(sizeof(vectors) / sizeof(vectors[0])));
     tcase_add_test(test_case, plain_scale_divides);
     tcase_add_test(test_case, non_finite_elements);
+    tcase_add_test(test_case, elements_under_another_multiplier);
     tcase_add_test(test_case, nothing_but_non_finite);
     tcase_add_test(test_case, exponent_of_every_bf16);
     suite_add_tcase(suite, test_case);

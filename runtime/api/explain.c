@@ -105,24 +105,19 @@ int32_t cbn__question_enumerate(const struct cbn__question *question, const stru
     if (!question->own && query->n == 0 && query->k == 0)
         return cbn__enumerate_all(question->family, question->facts, question->shape_facts, &question->route, spec,
                                   user, err);
-    return cbn__enumerate_sweep(question->family, question->facts, query->m, &question->route, spec, user, err);
-}
-
-struct telling {
-    uint32_t arch;
-    cbn_spec_fn spec;
-    void *user;
-};
-
-static int tell_spec(void *user, const struct cbn__candidate *candidate, const int64_t *params, const int64_t *facts)
-{
-    (void)facts;
-    struct telling *telling = user;
-    struct cbn__spec spec = {.template = &candidate->template, .arch = telling->arch};
-    memcpy(spec.params, params, candidate->template.param_count * sizeof(params[0]));
-    struct cbn_spec described;
-    cbn__spec_describe(&spec, &described);
-    return telling->spec(telling->user, &described);
+    int32_t status =
+        cbn__enumerate_sweep(question->family, question->facts, query->m, &question->route, spec, user, err);
+    if (status != CBN_STATUS_OK || question->own || !query->lda || query->m <= 1)
+        return status;
+    /* One row has no row stride: its facts differ from those of many rows at a given lda. */
+    struct cbn_query single = *query;
+    int64_t facts[CBN_FACTS_MAX];
+    uint32_t shape_facts = 0;
+    single.m = 1;
+    status = cbn__builtin_facts(&single, facts, &shape_facts, err);
+    return status == CBN_STATUS_OK
+               ? cbn__enumerate_sweep(question->family, facts, 1, &question->route, spec, user, err)
+               : status;
 }
 
 int32_t cbn_enumerate(struct cbn_runtime *runtime, const struct cbn_query *given, cbn_spec_fn spec, void *user,
@@ -135,8 +130,17 @@ int32_t cbn_enumerate(struct cbn_runtime *runtime, const struct cbn_query *given
     int32_t status = cbn__query_take(given, &query, err);
     if (status == CBN_STATUS_OK)
         status = cbn__question_resolve(runtime, &query, &question, err);
-    if (status != CBN_STATUS_OK)
-        return status;
-    struct telling telling = {query.arch, spec, user};
-    return cbn__question_enumerate(&question, &query, tell_spec, &telling, err);
+    struct cbn__spec_set set = {0};
+    if (status == CBN_STATUS_OK)
+        status = cbn__spec_set_fill(runtime, &query, 1, &set, err);
+    bool stopped = false;
+    for (uint32_t i = 0; i < set.count && !stopped; i++) {
+        struct cbn_spec described;
+        if (!set.items[i].candidate)
+            continue; /* an interval that no candidate takes */
+        cbn__spec_describe(&set.items[i].spec, &described);
+        stopped = spec(user, &described) != 0;
+    }
+    cbn__spec_set_done(&set);
+    return status;
 }

@@ -167,6 +167,12 @@ static int64_t narrow_align(int64_t align, int64_t stride, uint32_t dtype)
     return (int64_t)(bits & (~bits + 1));
 }
 
+/* The stride of a single row separates nothing: it counts as contiguous, as cbn__tensor_align takes it. */
+static int64_t row_stride(const struct cbn_query *query)
+{
+    return query->lda && query->m != 1 ? query->lda : query->k;
+}
+
 static int64_t sms_of(const struct cbn_query *query)
 {
     return query->profile.sms ? query->profile.sms : cbn__arch_usual_sms(query->arch);
@@ -176,7 +182,7 @@ static void fill_gemm(const struct cbn_query *query, int64_t *facts)
 {
     const struct cbn_profile *profile = &query->profile;
     bool quantised = profile->in == CBN_DTYPE_E4M3;
-    int64_t align = narrow_align(ALIGN_MAX, query->lda ? query->lda : query->k, profile->in);
+    int64_t align = narrow_align(ALIGN_MAX, row_stride(query), profile->in);
     align = narrow_align(align, query->k, CBN_DTYPE_E4M3);
     align = narrow_align(align, query->n, profile->out);
     facts[CBN__GEMM_FACT_m] = query->m;
@@ -205,7 +211,7 @@ static void fill_quantize(const struct cbn_query *query, int64_t *facts)
 {
     const struct cbn_profile *profile = &query->profile;
     bool packed = is_packed(profile->act_scale);
-    int64_t align = narrow_align(ALIGN_MAX, query->lda ? query->lda : query->k, profile->in);
+    int64_t align = narrow_align(ALIGN_MAX, row_stride(query), profile->in);
     align = narrow_align(align, query->k, CBN_DTYPE_E4M3);
     facts[CBN__QUANTIZE_FACT_t] = query->m;
     facts[CBN__QUANTIZE_FACT_g] = query->groups;

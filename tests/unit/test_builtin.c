@@ -277,12 +277,18 @@ START_TEST(align_is_the_least)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int64_t facts[CBN_FACTS_MAX];
-        struct cbn_query query = gemm_query(1, cases[i].n, cases[i].k);
+        struct cbn_query query = gemm_query(2, cases[i].n, cases[i].k);
         query.lda = cases[i].lda;
         query.profile.in = cases[i].in;
         query.profile.out = cases[i].out;
         facts_of(&query, facts);
         ck_assert_int_eq(facts[CBN__GEMM_FACT_align], cases[i].align);
+        query.m = 1; /* one row: its stride is ignored */
+        facts_of(&query, facts);
+        int64_t with_single_row = facts[CBN__GEMM_FACT_align];
+        query.lda = 0;
+        facts_of(&query, facts);
+        ck_assert_int_eq(with_single_row, facts[CBN__GEMM_FACT_align]);
     }
 }
 END_TEST

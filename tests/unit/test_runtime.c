@@ -353,6 +353,43 @@ START_TEST(uncovered_is_told_apart)
 }
 END_TEST
 
+struct spec_list {
+    char texts[16][CBN_SPEC_TEXT_BYTES];
+    unsigned count;
+};
+
+static int keep_spec(void *user, const struct cbn_spec *spec)
+{
+    struct spec_list *list = user;
+    ck_assert_uint_lt(list->count, 16);
+    for (unsigned i = 0; i < list->count; i++)
+        ck_assert_str_ne(list->texts[i], spec->text); /* each once */
+    snprintf(list->texts[list->count++], CBN_SPEC_TEXT_BYTES, "%s", spec->text);
+    return 0;
+}
+
+/* Rows that no multiple of 16 bytes separates take generic, but a single row has no stride: it takes swap_ab. */
+START_TEST(enumeration_knows_the_single_row_at_an_odd_lda)
+{
+    struct cbn_runtime_options options = stub_options(folder, NULL);
+    struct cbn_runtime *runtime = create(&options);
+    struct cbn_query query = gemm_query(576, 7168);
+    query.lda = 7170;
+    struct spec_list list = {.count = 0};
+    ck_assert_int_eq(cbn_enumerate(runtime, &query, keep_spec, &list, NULL), CBN_STATUS_OK);
+    for (query.m = 1; query.m <= 65; query.m++) {
+        struct cbn_explanation explanation = {.size = sizeof(explanation)};
+        ck_assert_int_eq(cbn_explain(runtime, &query, &explanation, NULL), CBN_STATUS_OK);
+        ck_assert_str_eq(explanation.spec.kernel, query.m == 1 ? "swap_ab" : "generic");
+        unsigned found = 0;
+        for (unsigned i = 0; i < list.count; i++)
+            found += strcmp(list.texts[i], explanation.spec.text) == 0;
+        ck_assert_uint_eq(found, 1);
+    }
+    cbn_runtime_destroy(runtime);
+}
+END_TEST
+
 static void keep_error(void *user, const struct cbn_warm_event *event)
 {
     if (event->outcome == CBN_WARM_UNCOVERED && event->error)
@@ -479,6 +516,7 @@ int main(void)
     tcase_add_test(tests, a_base_serves_what_was_warmed);
     tcase_add_test(tests, failures_are_partial_and_carry_the_log);
     tcase_add_test(tests, uncovered_is_told_apart);
+    tcase_add_test(tests, enumeration_knows_the_single_row_at_an_odd_lda);
     tcase_add_test(tests, what_no_candidate_takes_is_uncovered);
     tcase_add_test(tests, explain_says_what_is_cached);
     tcase_add_test(tests, a_family_of_ones_own_registers_once);

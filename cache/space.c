@@ -23,7 +23,9 @@
 #define LEAF_WASTE 3u /* a leaf is filled to a third at least */
 #define PAGE_HEAD_BYTES 16u
 #define NODE_HEAD_BYTES 8u
-#define RENEWED_TELL 8u /* evicted entries that were needed again before it is told */
+#define VALUE_PART 8u     /* of the bound: for a larger value nobody goes, so many pages are hardly ever side by side */
+#define EVICTED_TIMES 16u /* the value's bytes, after which nothing more is evicted for it */
+#define RENEWED_TELL 8u   /* evicted entries that were needed again before it is told */
 
 struct victim {
     struct cbn__store_key key;
@@ -329,7 +331,10 @@ struct request {
     uint64_t needed_pages;
 };
 
-/* With a list of victims in hand: evict, try, evict more, as long as there is somebody left. */
+/*
+ * With a list of victims in hand: evict, try, evict more. When pages enough are free and none of them side by side,
+ * there is an end to it: one value is not worth everything else.
+ */
 static int put_evicting(struct cbn__session *session, const struct request *request, struct victims *victims)
 {
     struct cbn__space space;
@@ -341,10 +346,10 @@ static int put_evicting(struct cbn__session *session, const struct request *requ
         return rc;
     if (missing_pages(&space, request->needed_pages) * space.page_bytes > victims->bytes_most)
         return MDB_MAP_FULL;
-    for (;;) {
-        size_t before = at;
+    const uint64_t batch = space.bound_pages / BATCH_PART;
+    uint64_t tries = EVICTED_TIMES * request->needed_pages / (batch ? batch : 1) + EVICTED_TIMES;
+    for (; tries > 0 && at < victims->count; tries--) {
         uint64_t missing = missing_pages(&space, request->needed_pages);
-        uint64_t batch = space.bound_pages / BATCH_PART;
         rc = evict(session, &space, victims, (missing > batch ? missing : batch) * space.page_bytes, &at);
         if (rc == 0)
             rc = cbn__space_measure(session, &space);
@@ -354,9 +359,10 @@ static int put_evicting(struct cbn__session *session, const struct request *requ
             rc = put_once(session, request->key, request->value);
         else
             rc = MDB_MAP_FULL;
-        if (rc != MDB_MAP_FULL || !session->txn || at == before)
+        if (rc != MDB_MAP_FULL || !session->txn)
             return rc;
     }
+    return MDB_MAP_FULL;
 }
 
 int cbn__space_put(struct cbn__session *session, const struct cbn__store_key *key, struct cbn__blob value)
@@ -379,6 +385,8 @@ int cbn__space_put(struct cbn__session *session, const struct cbn__store_key *ke
         if (rc != MDB_MAP_FULL || !session->txn)
             return rc;
     }
+    if (cbn__space_pages_of(space.page_bytes, value.size) > space.bound_pages / VALUE_PART)
+        return MDB_MAP_FULL;
     struct victims victims = {0};
     rc = put_evicting(session, &request, &victims);
     free(victims.items);

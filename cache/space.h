@@ -24,7 +24,8 @@ uint64_t cbn__space_bytes_of(uint32_t page_bytes, uint64_t value_bytes);
 
 /*
  * Stores one value with its usage and commits. What does not fit pushes out the least recently used entries that are
- * not pinned, in batches. MDB_MAP_FULL: it cannot fit; then nothing was evicted for it as far as could be foreseen.
+ * not pinned, in batches. MDB_MAP_FULL: it cannot fit, or takes more than an eighth of a bound that has no room left;
+ * then nothing was evicted for it as far as could be foreseen.
  */
 int cbn__space_put(struct cbn__session *session, const struct cbn__store_key *key, struct cbn__blob value);
 

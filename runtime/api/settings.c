@@ -190,4 +190,6 @@ void cbn_runtime_settings(const struct cbn_runtime *runtime, cbn_setting_fn sett
     }
     setting(user, "miss_policy", runtime->miss_policy == CBN_MISS_NEVER ? "never" : "block",
             runtime->miss_policy == CBN_MISS_BLOCK ? "default" : "option");
+    bool trusts = (runtime->flags & CBN_RUNTIME_TRUST_FOLDER) != 0;
+    setting(user, "trust_folder", trusts ? "yes" : "no", trusts ? "option" : "default");
 }

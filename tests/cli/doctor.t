@@ -70,6 +70,9 @@ Settings and where they came from.
   flight_timeout_ms  60000  default
   build_timeout_ms  300000  default
   miss_policy  block  default
+  trust_folder  no  default
+  $ mkdir own; cubinet --cache own --trust-folder config | tail -n 1
+  trust_folder  yes  option
   $ CUBINET_CACHE=$PWD/c CUBINET_BASES=$PWD/a:$PWD/b CUBINET_POLICY=reference cubinet --quiet config | grep -E 'cache_dir|bases|policy'
   cache_dir  <WORK>/c  CUBINET_CACHE
   bases  <WORK>/a:<WORK>/b  CUBINET_BASES

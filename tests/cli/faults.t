@@ -47,6 +47,9 @@ What goes wrong where the cache lies. Damage first: one byte of a stored cubin i
   ! cubinet: 0 entries, <SIZE>
   ! cubinet: ls: 1 damaged not listed; run 'cubinet verify --repair'
   [3]
+  $ key=$(cubinet verify | sed -n 's/^damaged: \([0-9a-f]*\) .*/\1/p'); cubinet show $key --resources
+  ! cubinet: show: entry <HASH1> does not verify; run verify --repair
+  [3]
   $ cubinet verify --repair --dry-run
   damaged: <HASH1> in <HOME>/.cache/cubinet: the seal does not match
   checked 1, damaged 1, repaired 0
@@ -73,6 +76,40 @@ A file that is no cabinet: set aside, told, rebuilt.
   requested 1, already 0, compiled 1, failed 0, uncovered 0, <S> s
   ! cubinet: <HOME>/.cache/cubinet/data.mdb was damaged (the file is too short for a meta page) and was set aside as <HOME>/.cache/cubinet/data.mdb.damaged-<TIME>-<PID>; 0 of its entries were salvaged
   ! cubinet: [1/1] compiled: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
+
+A damaged page: the file is set aside, what can be read of it goes on, and verify says so. The next one finds nothing wrong.
+
+  $ . ./environment; warm --cache pages --arch sm_80,sm_89,sm_90a --quiet > text; python3 - <<'END'
+  > data = bytearray(open("pages/data.mdb", "rb").read())
+  > for meta in (0, 4096): data[meta + 16:meta + 20] = b"\xff" * 4
+  > open("pages/data.mdb", "wb").write(data)
+  > END
+  > cubinet --cache pages verify; echo "exit $?"; cubinet --cache pages verify; echo "exit $?"
+  > cubinet --cache pages check --manifest m.json --arch sm_80,sm_89,sm_90a | grep requested
+  checked 3, damaged 0, repaired 0
+  files set aside 1
+  exit 3
+  checked 3, damaged 0, repaired 0
+  exit 0
+  requested 3, present 3, missing 0, uncovered 0
+  ! cubinet: <WORK>/pages/data.mdb was damaged (a meta page has another magic number or version) and was set aside as <WORK>/pages/data.mdb.damaged-<TIME>-<PID>; 3 of its entries were salvaged
+  $ . ./environment; warm --cache pages --arch sm_80,sm_89,sm_90a --quiet > text; echo 'no cabinet' > pages/data.mdb
+  > cubinet --cache pages verify --json; echo "exit $?"; echo 'no cabinet' > pages/data.mdb
+  > cubinet --cache pages verify --repair; echo "exit $?"
+  {
+    "schema": "cubinet.verify/1",
+    "checked": 0,
+    "damaged": [],
+    "repaired": 0,
+    "details": [],
+    "files_set_aside": 1
+  }
+  exit 3
+  checked 0, damaged 0, repaired 0
+  files set aside 1
+  exit 0
+  ! cubinet: <WORK>/pages/data.mdb was damaged (the file is too short for a meta page) and was set aside as <WORK>/pages/data.mdb.damaged-<TIME>-<PID>; 0 of its entries were salvaged
+  ! cubinet: <WORK>/pages/data.mdb was damaged (the file is too short for a meta page) and was set aside as <WORK>/pages/data.mdb.damaged-<TIME>-<PID>; 0 of its entries were salvaged
 
 A folder that cannot be written is read: what it holds is served, nothing can be stored. Root obeys modes here as others do.
 
@@ -139,6 +176,18 @@ A folder that others can write is refused, and the message names the mend.
   $ cubinet --cache open explain --op fp8_gemm --m 0 --n 1 --k 1 --arch sm_90a | grep chosen
   ! cubinet: explain: the cache folder open is not trusted: everyone can write it; run chmod o-w '<WORK>/open', or override with --trust-folder (CBN_RUNTIME_TRUST_FOLDER)
   [1]
+
+  $ for verb in 'show abc' stats 'prune --all' 'unpin abc' verify; do cubinet --cache open $verb > out 2> err; echo "exit $?"; wc -l < err; cat out; done
+  exit 1
+  1
+  exit 1
+  1
+  exit 1
+  1
+  exit 1
+  1
+  exit 1
+  1
 
 The override, said once.
 
@@ -213,6 +262,17 @@ HOME unset, HOME=/: no folder, said once; a warm has nowhere to store.
   $ . ./environment; unset HOME; warm
   ! cubinet: warm: no cache folder: neither an option, CUBINET_CACHE, XDG_CACHE_HOME nor HOME names one
   [1]
+  $ for verb in 'show abc' stats 'prune --all' 'pin abc' verify; do HOME=/ cubinet $verb; echo "exit $?"; done
+  exit 1
+  exit 1
+  exit 1
+  exit 1
+  exit 1
+  ! cubinet: show: no cache folder: neither an option, CUBINET_CACHE, XDG_CACHE_HOME nor HOME names one
+  ! cubinet: stats: no cache folder: neither an option, CUBINET_CACHE, XDG_CACHE_HOME nor HOME names one
+  ! cubinet: prune: no cache folder: neither an option, CUBINET_CACHE, XDG_CACHE_HOME nor HOME names one
+  ! cubinet: pin: no cache folder: neither an option, CUBINET_CACHE, XDG_CACHE_HOME nor HOME names one
+  ! cubinet: verify: no cache folder: neither an option, CUBINET_CACHE, XDG_CACHE_HOME nor HOME names one
   $ HOME=/ cubinet ls
   ! cubinet: ls: no cache folder: neither an option, CUBINET_CACHE, XDG_CACHE_HOME nor HOME names one
   [1]

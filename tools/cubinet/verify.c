@@ -56,7 +56,7 @@ static void print_json(const struct cli *cli, const struct findings *findings, c
     cli_json_print(root);
 }
 
-static void print_text(const struct findings *findings, const struct cbn_verify_result *result)
+static void print_text(const struct cli *cli, const struct findings *findings, const struct cbn_verify_result *result)
 {
     for (size_t i = 0; i < findings->count; i++) {
         const struct finding *finding = &findings->items[i];
@@ -65,6 +65,8 @@ static void print_text(const struct findings *findings, const struct cbn_verify_
     }
     (void)printf("checked %llu, damaged %llu, repaired %llu\n", (unsigned long long)result->checked,
                  (unsigned long long)result->damaged, (unsigned long long)result->repaired);
+    if (cli->damage_events)
+        (void)printf("files set aside %u\n", cli->damage_events);
 }
 
 int cli_verify(struct cli *cli)
@@ -85,7 +87,7 @@ int cli_verify(struct cli *cli)
         if (cli->options.json)
             print_json(cli, &findings, &result);
         else
-            print_text(&findings, &result);
+            print_text(cli, &findings, &result);
         code = result.damaged > result.repaired || (damaged_files && !repair) ? CLI_INCOMPLETE : CLI_OK;
     } else {
         code = cli_fail_error(cli, &err);

@@ -25,7 +25,10 @@ enum cbn_dtype {
 #undef CBN_X
 };
 
-/* How a scale is stored. A format never decides a route. */
+/*
+ * How a scale is stored. A format never decides a route. A UE8M0 exponent e is read as the fp32 with bits e << 23, that
+ * is 2^(e-127): 0 is 0.0 (OCP means 2^-127), 255 is infinity (OCP means NaN).
+ */
 enum cbn_scale_format { CBN_SCALE_FP32 = 1, CBN_SCALE_UE8M0 = 2 };
 
 /* What one weight scale covers: 128 x 128 of W, or one row of it by 128 columns. */

@@ -65,12 +65,21 @@ struct field {
     const char *give;
 };
 
+static int32_t refuse_field(const struct field *field, struct cbn_error *err)
+{
+    bool is_dtype = strcmp(field->name, "in") == 0 || strcmp(field->name, "out") == 0;
+    if (is_dtype)
+        return cbn__error_own(err, CBN_STATUS_INVALID, "%s: %s; give %s", field->name,
+                              cbn_dtype_name((uint32_t)field->value), field->give);
+    return cbn__error_own(err, CBN_STATUS_INVALID, "%s: %lld; give %s", field->name, (long long)field->value,
+                          field->give);
+}
+
 static int32_t check_fields(const struct field *fields, size_t count, struct cbn_error *err)
 {
     for (size_t i = 0; i < count; i++)
         if (fields[i].value < fields[i].low || fields[i].value > fields[i].high)
-            return cbn__error_own(err, CBN_STATUS_INVALID, "%s: %lld; give %s", fields[i].name,
-                                  (long long)fields[i].value, fields[i].give);
+            return refuse_field(&fields[i], err);
     return CBN_STATUS_OK;
 }
 
@@ -139,8 +148,8 @@ static int32_t check_quantize(const struct cbn_query *query, struct cbn_error *e
     if (status == CBN_STATUS_OK && query->groups &&
         (profile->act_scale == CBN_LAYOUT_COL || profile->act_scale == CBN_LAYOUT_PACKED_ROW))
         status = cbn__error_own(err, CBN_STATUS_INVALID,
-                                "act-scale: %u is not stored by group; give row, col4 or packed-col with g",
-                                profile->act_scale);
+                                "act-scale: %s is not stored by group; give row, col4 or packed-col with g",
+                                profile->act_scale == CBN_LAYOUT_COL ? "col" : "packed-row");
     if (status == CBN_STATUS_OK && profile->approx && (profile->pow2 || is_packed(profile->act_scale)))
         status = cbn__error_own(err, CBN_STATUS_INVALID,
                                 "approx: 1 is for plain fp32 scales; give pow2 0 and act-scale row, col or col4");

@@ -322,9 +322,9 @@ START_TEST(refusals_name_the_field)
     REFUSED(gemm_query(1, 64, 128), groups = 2, "g: 2;");
     REFUSED(gemm_query(1, 64, 128), arch = 0, "arch: 0 ");
     REFUSED(gemm_query(1, 64, 128), arch = CBN_ARCH(90, 0), "arch: ");
-    REFUSED(gemm_query(1, 64, 128), profile.in = 0, "in: 0;");
-    REFUSED(gemm_query(1, 64, 128), profile.in = CBN_DTYPE_INT32, "in: 5;");
-    REFUSED(gemm_query(1, 64, 128), profile.out = CBN_DTYPE_E4M3, "out: 4;");
+    REFUSED(gemm_query(1, 64, 128), profile.in = 0, "in: none;");
+    REFUSED(gemm_query(1, 64, 128), profile.in = CBN_DTYPE_INT32, "in: int32;");
+    REFUSED(gemm_query(1, 64, 128), profile.out = CBN_DTYPE_E4M3, "out: e4m3;");
     REFUSED(gemm_query(1, 64, 128), profile.weight_scale = 0, "weight-scale: 0;");
     REFUSED(gemm_query(1, 64, 128), profile.scale_gran = 3, "scale-gran: 3;");
     REFUSED(gemm_query(1, 64, 128), profile.bias = 3, "bias: 3;");
@@ -339,7 +339,7 @@ START_TEST(refusals_name_the_field)
     REFUSED(quantize_query(-1, 0, 128), m = -1, "t: -1;");
     REFUSED(quantize_query(1, 0, 128), n = 64, "n: 64;");
     REFUSED(quantize_query(1, 0, 128), groups = -1, "g: -1;");
-    REFUSED(quantize_query(1, 0, 128), profile.in = CBN_DTYPE_E4M3, "in: 4;");
+    REFUSED(quantize_query(1, 0, 128), profile.in = CBN_DTYPE_E4M3, "in: e4m3;");
     REFUSED(quantize_query(1, 0, 128), profile.approx = 2, "approx: 2;");
     REFUSED(quantize_query(1, 0, 128), profile.approx = query.profile.pow2 = 1, "approx: 1 is for plain fp32 scales");
     REFUSED(quantize_query(1, 0, 128), profile.act_scale = (query.profile.approx = 1, CBN_LAYOUT_PACKED_COL),

@@ -347,8 +347,8 @@ START_TEST(refusals_name_the_field)
     REFUSED(quantize_query(1, 0, 128), reserved = 1, "query.reserved: 1;");
     REFUSED(quantize_query(1, 0, 128), fact_count = 1, "facts: fp8_quantize takes none");
     REFUSED(quantize_query(1, 0, 128), profile.act_scale = CBN_LAYOUT_NONE, "act-scale: 0;");
-    REFUSED(quantize_query(1, 4, 128), profile.act_scale = CBN_LAYOUT_COL, "act-scale: 2 ");
-    REFUSED(quantize_query(1, 4, 128), profile.act_scale = CBN_LAYOUT_PACKED_ROW, "act-scale: 4 ");
+    REFUSED(quantize_query(1, 4, 128), profile.act_scale = CBN_LAYOUT_COL, "act-scale: col is");
+    REFUSED(quantize_query(1, 4, 128), profile.act_scale = CBN_LAYOUT_PACKED_ROW, "act-scale: packed-row is");
     REFUSED(gemm_query(1, 64, 128), op = NULL, "op: NULL;");
     struct cbn_query query = gemm_query(1, 64, 128);
     query.profile.in = CBN_DTYPE_E4M3;

@@ -223,7 +223,8 @@ static int find_victims(struct cbn__session *session, uint32_t page_bytes, const
     mdb_cursor_close(cursor);
     if (rc != MDB_NOTFOUND)
         return rc;
-    qsort(victims->items, victims->count, sizeof(*victims->items), compare_recency);
+    if (victims->count > 0) /* NULL until then, which qsort may not be given */
+        qsort(victims->items, victims->count, sizeof(*victims->items), compare_recency);
     return 0;
 }
 

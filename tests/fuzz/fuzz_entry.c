@@ -81,6 +81,16 @@ static void seal_again(const struct cbn__store_key *key, uint8_t *bytes, size_t 
     memcpy(bytes + SEAL_AT, hash.bytes, sizeof(hash.bytes));
 }
 
+static void try_usage(const struct cbn__store_key *key, const uint8_t *bytes, size_t size)
+{
+    struct cbn__usage_record record;
+    uint8_t again[CBN__USAGE_BYTES];
+    if (!cbn__usage_decode(key, (struct cbn__blob){bytes, size}, &record))
+        return;
+    cbn__usage_encode(key, &record, again);
+    FUZZ_CHECK(size == sizeof(again));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct cbn__store_key key;
@@ -90,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     data += sizeof(key.bytes);
     size -= sizeof(key.bytes);
     try_value(&key, data, size);
+    try_usage(&key, data, size);
     uint8_t *copy = malloc(size + 1);
     FUZZ_CHECK(copy != NULL);
     memcpy(copy, data, size);

@@ -135,6 +135,16 @@ static void save_entry(const char *name, size_t size)
     save("entry", name, cbn__buf_blob(&input));
 }
 
+static void save_usage(void)
+{
+    struct cbn__store_key key = {{1, 2, 3}};
+    struct cbn__usage_record record = {.recency_us = 1700000000000000, .hits = 12, .pinned = true};
+    uint8_t bytes[sizeof(key.bytes) + CBN__USAGE_BYTES];
+    memcpy(bytes, key.bytes, sizeof(key.bytes));
+    cbn__usage_encode(&key, &record, bytes + sizeof(key.bytes));
+    save("entry", "usage", (struct cbn__blob){bytes, sizeof(bytes)});
+}
+
 static void copy_data_file(const char *folder, const char *name)
 {
     static uint8_t bytes[1 << 20];
@@ -183,6 +193,7 @@ int main(int argc, char **argv)
     save_outcome("refused", CBN_STATUS_COMPILE_FAILED, "");
     save_entry("empty", 0);
     save_entry("payload", 150);
+    save_usage();
     save_pages("one", one, 1, false);
     save_pages("overflow", three, 3, true);
     save_pages("branch", many, 6, false);

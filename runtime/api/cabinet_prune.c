@@ -13,7 +13,8 @@
 
 #define US_PER_S 1000000u
 #define KNOWN_FLAGS (CBN_PRUNE_DRY_RUN | CBN_PRUNE_ALL | CBN_PRUNE_STALE | CBN_PRUNE_UNPINNED_TOO | CBN_PRUNE_COMPACT)
-#define REMOVE_AT_ONCE 64u /* told after each such step */
+#define PAGE_BYTES_LEAST 4096u /* of a page of the file */
+#define REMOVE_AT_ONCE 64u     /* told after each such step */
 
 struct pruning {
     struct cbn_runtime *runtime;
@@ -22,6 +23,7 @@ struct pruning {
     struct cbn__prune_item *items;
     size_t count, capacity;
     uint64_t seen;
+    uint64_t held_bytes[2]; /* of all entries seen: those with pages of their own, and those that share leaves */
     bool out_of_memory;
     cbn_prune_fn removed;
     void *user;
@@ -111,12 +113,20 @@ static bool add_item(struct pruning *pruning, const struct cbn__prune_item *item
     return true;
 }
 
+/* Less than any page holds: the value stands in a leaf among others. */
+static bool shares_leaf(uint64_t held_bytes)
+{
+    return held_bytes < PAGE_BYTES_LEAST;
+}
+
 static int consider(void *user, const struct cbn__hash *key, const struct cbn__entry *entry, const char *problem,
                     uint32_t layer, const char *layer_path)
 {
     (void)layer, (void)layer_path;
     struct pruning *pruning = user;
+    const uint64_t held_bytes = cbn__cabinet_held_bytes(entry);
     pruning->seen++;
+    pruning->held_bytes[shares_leaf(held_bytes)] += held_bytes;
     if (!removes_by_rule(&pruning->options) || !matches(pruning, entry, problem))
         return 0;
     struct cbn__prune_item item = {.key = *key,
@@ -124,7 +134,7 @@ static int consider(void *user, const struct cbn__hash *key, const struct cbn__e
                                    .recency_us = entry->recency_us ? entry->recency_us
                                                                    : (uint64_t)entry->facts.created_s * US_PER_S,
                                    .size_bytes = entry->payload.size,
-                                   .held_bytes = cbn__cabinet_held_bytes(entry)};
+                                   .held_bytes = held_bytes};
     pruning->out_of_memory = !add_item(pruning, &item);
     return pruning->out_of_memory;
 }
@@ -147,6 +157,15 @@ static int32_t used_bytes(const struct pruning *pruning, uint64_t *ret_bytes, st
     return status;
 }
 
+/* What goes with an item of a file of used bytes: its pages, or its share of everything that is no value's own page. */
+static uint64_t share_of(const struct pruning *pruning, const struct cbn__prune_item *item, uint64_t used)
+{
+    const uint64_t *held = pruning->held_bytes;
+    if (!shares_leaf(item->held_bytes) || used <= held[0] + held[1])
+        return item->held_bytes;
+    return item->held_bytes * ((used - held[0]) / held[1]);
+}
+
 /* How many of the ordered items go: all, or as many as bring the pages in use down to the bound. */
 static int32_t cut(const struct pruning *pruning, size_t *ret_count, struct cbn_error *err)
 {
@@ -157,7 +176,7 @@ static int32_t cut(const struct pruning *pruning, size_t *ret_count, struct cbn_
     int32_t status = used_bytes(pruning, &used, err);
     size_t count = 0;
     while (count < pruning->count && used - (freed < used ? freed : used) > pruning->options.max_bytes)
-        freed += pruning->items[count++].held_bytes;
+        freed += share_of(pruning, &pruning->items[count++], used);
     *ret_count = count;
     return status;
 }

@@ -1,6 +1,6 @@
 /*
- * Stored values: input = lmdb-key (18 bytes) value. Once as they are and once sealed anew, which lets mutations past the
- * hashes. A value that verifies decodes to what encodes to the same bytes.
+ * Stored values: input = lmdb-key (18 bytes) value. Once as they are and once sealed anew, which lets mutations past
+ * the hashes. A value that verifies decodes to what encodes to the same bytes.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * The standalone driver: runs a fuzz target over files and folders of files, in order of their names, without libFuzzer.
- * usage: fuzz_TARGET FILE-OR-FOLDER...    exit 0 when every input came back and there was at least one
+ * The standalone driver: runs a fuzz target over files and folders of files, in order of their names, without
+ * libFuzzer. usage: fuzz_TARGET FILE-OR-FOLDER...    exit 0 when every input came back and there was at least one
  */
 #include <dirent.h>
 #include <string.h>

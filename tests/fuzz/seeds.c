@@ -1,5 +1,6 @@
 /*
- * Writes the seeds that are bytes rather than text: usage: fuzz_seeds CORPUS-FOLDER. Run it again when a format changes.
+ * Writes the seeds that are bytes rather than text: usage: fuzz_seeds CORPUS-FOLDER. Run it again when a format
+ * changes.
  */
 #include <string.h>
 #include <sys/stat.h>

@@ -2,8 +2,8 @@
  * What a damaged file still holds: leaves are read with bounds, values verified by their seals, good ones copied into
  * the fresh file. LMDB never sees the damaged one.
  *
- * First every leaf that the newest readable meta page leads to. Where that way is broken, every page that looks like
- * a leaf: a leaf that was left behind by a later commit may then bring an entry back that had been dropped, which
+ * First every leaf that the newest readable meta page leads to. Where that way is broken, every other page as if it
+ * were a leaf: one that was left behind by a later commit may then bring an entry back that had been dropped, which
  * costs room and nothing else, since an entry is bound to its key.
  */
 #include "cache/space.h"
@@ -22,12 +22,14 @@ struct salvage {
     int fd;
     uint32_t page_bytes;
     uint64_t page_count;
-    uint8_t *seen; /* a bit a page */
-    bool broken;   /* the way from the meta page lost something */
+    uint8_t *seen;  /* a bit a page: visited, which happens once */
+    uint8_t *taken; /* a bit a page: everything on it could be read */
+    bool broken;    /* the way from the meta page lost something */
     struct cbn__session session;
     struct cbn__space space;
     int code;               /* LMDB's: not 0 ends it */
     uint32_t young;         /* puts since the last commit */
+    uint64_t judged;        /* entries and usage that verified */
     uint64_t entries, kept; /* put, and of these committed */
 };
 
@@ -43,19 +45,34 @@ static void commit(struct salvage *salvage)
     salvage->young = 0;
 }
 
-static void add(struct salvage *salvage, const struct cbn__store_key *key, const void *bytes, size_t size)
+static void count_put(struct salvage *salvage, int code, uint64_t value_bytes)
 {
-    MDB_val name = {sizeof(key->bytes), (void *)(uintptr_t)key->bytes}, value = {size, (void *)(uintptr_t)bytes};
-    int rc = cbn__space_add(&salvage->session, &salvage->space, &name, &value);
-    if (rc == MDB_KEYEXIST)
-        return;
-    salvage->code = rc;
-    if (rc != 0)
-        return;
-    salvage->entries += size != CBN__USAGE_BYTES;
-    salvage->space.used_pages += cbn__space_pages_of(salvage->space.page_bytes, size);
-    if (++salvage->young == COMMIT_EVERY)
+    salvage->code = code;
+    salvage->space.used_pages += cbn__space_pages_of(salvage->space.page_bytes, value_bytes);
+    if (code == 0 && ++salvage->young == COMMIT_EVERY)
         commit(salvage);
+}
+
+static void add_entry(struct salvage *salvage, const struct cbn__store_key *key, const struct cbn__buf *bytes)
+{
+    int code = cbn__space_add(&salvage->session, &salvage->space, key, cbn__buf_blob(bytes));
+    if (code == MDB_KEYEXIST)
+        return;
+    salvage->entries += code == 0;
+    count_put(salvage, code, bytes->size);
+}
+
+/* Of several states of one entry's usage, the most of each. */
+static void add_usage(struct salvage *salvage, const struct cbn__store_key *key, struct cbn__usage_record *usage)
+{
+    struct cbn__usage_record present;
+    cbn__space_stored_usage(&salvage->session, key, &present);
+    if (present.recency_us >= usage->recency_us && present.hits >= usage->hits && present.pinned >= usage->pinned)
+        return;
+    usage->recency_us = usage->recency_us > present.recency_us ? usage->recency_us : present.recency_us;
+    usage->hits = usage->hits > present.hits ? usage->hits : present.hits;
+    usage->pinned = usage->pinned || present.pinned;
+    count_put(salvage, cbn__space_write_usage(&salvage->session, key, usage), CBN__USAGE_BYTES);
 }
 
 /* Takes the bytes, which are the value's own. */
@@ -63,7 +80,8 @@ static void judge(struct salvage *salvage, const struct cbn__store_key *key, str
 {
     struct cbn__usage_record usage;
     if (bytes->size == CBN__USAGE_BYTES && cbn__usage_decode(key, cbn__buf_blob(bytes), &usage)) {
-        add(salvage, key, bytes->data, bytes->size);
+        salvage->judged++;
+        add_usage(salvage, key, &usage);
         return;
     }
     struct cbn__entry entry = {.bytes = *bytes};
@@ -71,18 +89,26 @@ static void judge(struct salvage *salvage, const struct cbn__store_key *key, str
     struct cbn__hash hash = cbn__entry_key_hash(key), recorded;
     if (!cbn__entry_decode(key, &entry)) {
         recorded = cbn__hash_blob(entry.key_record);
+        salvage->judged++;
         if (cbn__hash_equal(&hash, &recorded))
-            add(salvage, key, entry.bytes.data, entry.bytes.size);
+            add_entry(salvage, key, &entry.bytes);
     }
     cbn__entry_done(&entry);
 }
 
 /* ---- out of the damaged one ---- */
 
-static bool read_run(struct salvage *salvage, uint64_t page, uint32_t size, struct cbn__buf *bytes)
+static bool read_run(struct salvage *salvage, uint64_t page, uint32_t size, bool believed, struct cbn__buf *bytes)
 {
     uint64_t count = (PAGE_HEAD_BYTES - 1 + (uint64_t)size) / salvage->page_bytes + 1;
-    if (page >= salvage->page_count || count > salvage->page_count - page || !cbn__buf_reserve(bytes, size))
+    uint8_t head[PAGE_HEAD_BYTES];
+    if (page >= salvage->page_count || count > salvage->page_count - page)
+        return false;
+    /* Noise that looks like a node would otherwise have half the file read for it. */
+    if (!believed && (!cbn__pages_read_at(salvage->fd, head, sizeof(head), page * salvage->page_bytes) ||
+                      cbn__load_u64(head) != page || cbn__load_u32(head + PAGE_AT_RUN) != count))
+        return false;
+    if (!cbn__buf_reserve(bytes, size))
         return false;
     bytes->size = size;
     return cbn__pages_read_at(salvage->fd, bytes->data, size, page * salvage->page_bytes + PAGE_HEAD_BYTES);
@@ -90,7 +116,10 @@ static bool read_run(struct salvage *salvage, uint64_t page, uint32_t size, stru
 
 static void visit(struct salvage *salvage, uint64_t page, uint32_t level);
 
-/* A node of a leaf: an entry, its usage, or the root of a table. room: bytes from the node to the end of its page. */
+/*
+ * A node of a leaf: an entry, its usage, or the root of a table. room: bytes from the node to the end of its page.
+ * level 0: of a page met by scanning, whose tables are not followed.
+ */
 static void take_node(struct salvage *salvage, const uint8_t *node, uint32_t room, uint32_t level)
 {
     uint32_t size = cbn__load_u32(node), flags = cbn__pages_u16(node + 4), key_bytes = cbn__pages_u16(node + 6);
@@ -101,8 +130,8 @@ static void take_node(struct salvage *salvage, const uint8_t *node, uint32_t roo
     }
     const uint8_t *data = node + NODE_HEAD_BYTES + key_bytes;
     if (flags & NODE_TABLE) {
-        if (size == DB_BYTES && level > 0 && cbn__load_u64(data + DB_AT_ROOT) != NO_ROOT)
-            visit(salvage, cbn__load_u64(data + DB_AT_ROOT), level);
+        if (size == DB_BYTES && !(flags & NODE_BIG) && level > 0 && cbn__load_u64(data + DB_AT_ROOT) != NO_ROOT)
+            visit(salvage, cbn__load_u64(data + DB_AT_ROOT), level + 1);
         return;
     }
     struct cbn__store_key key;
@@ -111,7 +140,7 @@ static void take_node(struct salvage *salvage, const uint8_t *node, uint32_t roo
         return;
     memcpy(key.bytes, node + NODE_HEAD_BYTES, sizeof(key.bytes));
     if (flags & NODE_BIG) {
-        if (!read_run(salvage, cbn__load_u64(data), size, &bytes))
+        if (!read_run(salvage, cbn__load_u64(data), size, level > 0, &bytes))
             return;
     } else {
         cbn__buf_append(&bytes, data, size);
@@ -120,7 +149,6 @@ static void take_node(struct salvage *salvage, const uint8_t *node, uint32_t roo
         judge(salvage, &key, &bytes);
 }
 
-/* level 0: a leaf met by scanning, whose tables are not followed. */
 static void take_nodes(struct salvage *salvage, const uint8_t *bytes, uint32_t level)
 {
     bool branch = cbn__pages_u16(bytes + PAGE_AT_FLAGS) == PAGE_BRANCH;
@@ -160,17 +188,41 @@ static void visit(struct salvage *salvage, uint64_t page, uint32_t level)
         take_nodes(salvage, bytes, level);
     else
         salvage->broken = true;
+    if (!salvage->broken) /* else the scan comes by again */
+        salvage->taken[page / 8] = (uint8_t)(salvage->taken[page / 8] | 1u << page % 8);
     free(bytes);
 }
 
-static void scan(struct salvage *salvage)
+/*
+ * A page of which nothing is believed: every offset that could be a node's is tried, as long as the offsets do not run
+ * into the nodes. What is no entry of ours has no seal that matches.
+ */
+static void try_page(struct salvage *salvage, const uint8_t *bytes)
+{
+    uint32_t nodes_at = salvage->page_bytes;
+    for (uint32_t at = PAGE_HEAD_BYTES; at + 2 <= nodes_at && salvage->code == 0; at += 2) {
+        uint32_t offset = cbn__pages_u16(bytes + at);
+        if (offset < at + 2 || offset > salvage->page_bytes - NODE_HEAD_BYTES - CBN__STORE_KEY_BYTES ||
+            cbn__pages_u16(bytes + offset + 6) != CBN__STORE_KEY_BYTES)
+            continue;
+        uint64_t before = salvage->judged;
+        take_node(salvage, bytes + offset, salvage->page_bytes - offset, 0);
+        if (salvage->judged != before && offset < nodes_at)
+            nodes_at = offset;
+    }
+}
+
+/* First pages that say they are leaves and are so bounded, which hold what was current once; then any. */
+static void scan(struct salvage *salvage, bool strict)
 {
     uint8_t *bytes = malloc(salvage->page_bytes);
     for (uint64_t page = FIRST_DATA_PAGE; bytes && page < salvage->page_count && salvage->code == 0; page++) {
-        if (salvage->seen[page / 8] & 1u << page % 8 ||
+        if (salvage->taken[page / 8] & 1u << page % 8 ||
             !cbn__pages_read_at(salvage->fd, bytes, salvage->page_bytes, page * salvage->page_bytes))
             continue;
-        if (cbn__pages_u16(bytes + PAGE_AT_FLAGS) == PAGE_LEAF)
+        if (!strict)
+            try_page(salvage, bytes);
+        else if (cbn__load_u64(bytes) == page && cbn__pages_u16(bytes + PAGE_AT_FLAGS) == PAGE_LEAF)
             take_nodes(salvage, bytes, 0);
     }
     free(bytes);
@@ -200,8 +252,10 @@ static void take_all(struct salvage *salvage, uint64_t root)
         salvage->broken = true;
     else
         visit(salvage, root, 1);
-    if (salvage->broken)
-        scan(salvage);
+    if (salvage->broken) {
+        scan(salvage, true);
+        scan(salvage, false);
+    }
     if (salvage->code == 0)
         commit(salvage);
 }
@@ -214,7 +268,8 @@ uint64_t cbn__salvage_entries(struct cbn__store *store, int damaged_fd)
         return 0;
     uint64_t root = find_root(&salvage, (uint64_t)status.st_size);
     salvage.seen = calloc(salvage.page_count / 8 + 1, 1);
-    if (salvage.seen && mdb_txn_begin(store->env, NULL, 0, &salvage.session.txn) == 0) {
+    salvage.taken = calloc(salvage.page_count / 8 + 1, 1);
+    if (salvage.seen && salvage.taken && mdb_txn_begin(store->env, NULL, 0, &salvage.session.txn) == 0) {
         salvage.code = cbn__space_measure(&salvage.session, &salvage.space);
         if (salvage.code == 0)
             take_all(&salvage, root);
@@ -224,5 +279,6 @@ uint64_t cbn__salvage_entries(struct cbn__store *store, int damaged_fd)
             mdb_txn_abort(salvage.session.txn);
     }
     free(salvage.seen);
+    free(salvage.taken);
     return salvage.kept;
 }

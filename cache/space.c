@@ -394,12 +394,12 @@ int cbn__space_put(struct cbn__session *session, const struct cbn__store_key *ke
     return rc;
 }
 
-int cbn__space_add(struct cbn__session *session, const struct cbn__space *space, const MDB_val *key,
-                   const MDB_val *value)
+int cbn__space_add(struct cbn__session *session, const struct cbn__space *space, const struct cbn__store_key *key,
+                   struct cbn__blob value)
 {
-    MDB_dbi table = value->mv_size == CBN__USAGE_BYTES ? session->store->usage_table : session->store->entries;
-    if (missing_pages(space, cbn__space_pages_of(space->page_bytes, value->mv_size) + SPLIT_PAGES))
+    if (missing_pages(space, cbn__space_pages_of(space->page_bytes, value.size) + SPLIT_PAGES))
         return MDB_MAP_FULL;
-    MDB_val name = *key, bytes = *value;
-    return mdb_put(session->txn, table, &name, &bytes, MDB_NOOVERWRITE);
+    MDB_val name = {sizeof(key->bytes), (void *)(uintptr_t)key->bytes};
+    MDB_val bytes = {value.size, (void *)(uintptr_t)value.data};
+    return mdb_put(session->txn, session->store->entries, &name, &bytes, MDB_NOOVERWRITE);
 }

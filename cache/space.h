@@ -29,9 +29,9 @@ uint64_t cbn__space_bytes_of(uint32_t page_bytes, uint64_t value_bytes);
  */
 int cbn__space_put(struct cbn__session *session, const struct cbn__store_key *key, struct cbn__blob value);
 
-/* Puts without eviction; MDB_MAP_FULL when the headroom would be touched. Leaves a present entry. Commits nothing. */
-int cbn__space_add(struct cbn__session *session, const struct cbn__space *space, const MDB_val *key,
-                   const MDB_val *value);
+/* Puts without eviction; MDB_MAP_FULL when the headroom would be touched, MDB_KEYEXIST. Commits nothing. */
+int cbn__space_add(struct cbn__session *session, const struct cbn__space *space, const struct cbn__store_key *key,
+                   struct cbn__blob value);
 
 /* Entries that one transaction may delete: each may write leaf pages of two tables anew. */
 uint32_t cbn__space_chunk(const struct cbn__space *space);

@@ -334,6 +334,72 @@ START_TEST(a_stopped_reader_costs_one_deadline)
 }
 END_TEST
 
+#define THREADS 4
+#define THREAD_PUTS 300u
+
+struct worker {
+    pthread_t thread;
+    struct cbn__cabinet *cabinet;
+    uint64_t first;
+    int failures, hits;
+};
+
+/* Puts keys of its own on a full store, and looks, pins, measures and writes usage between. */
+static void *work(void *user)
+{
+    struct worker *worker = user;
+    for (uint64_t i = 0; i < THREAD_PUTS; i++) {
+        uint64_t which = worker->first + i;
+        struct test_key key = key_of(which);
+        struct cbn__hash hash = cbn__hash_blob(RECORD(key));
+        struct cbn__entry_facts facts = facts_of(13000);
+        static const uint8_t payload[30000];
+        struct cbn__layer_stats stats;
+        worker->failures += cbn__cabinet_put(worker->cabinet, RECORD(key), (struct cbn__blob){payload, sizeof(payload)},
+                                             cbn__blob_text(""), &facts, NULL) != CBN_STATUS_OK;
+        struct cbn__entry entry;
+        if (cbn__cabinet_find(worker->cabinet, RECORD(key), NULL, &entry) == CBN__LOOKUP_HIT) {
+            worker->hits++;
+            cbn__entry_done(&entry);
+        }
+        if (i % 16 == 0) {
+            int32_t status = cbn__cabinet_pin(worker->cabinet, &hash, i % 32 == 0, NULL);
+            worker->failures += status != CBN_STATUS_OK && status != CBN_STATUS_NOT_FOUND;
+            worker->failures += cbn__cabinet_pin(worker->cabinet, &hash, false, NULL) == CBN_STATUS_IO;
+            worker->failures += cbn__cabinet_layer_stats(worker->cabinet, 0, &stats, NULL) != CBN_STATUS_OK;
+            cbn__store_flush_usage(worker->cabinet->layers[0].store, 5000);
+        }
+        if (i == THREAD_PUTS / 2)
+            worker->failures += cbn__cabinet_compact(worker->cabinet, NULL) != CBN_STATUS_OK;
+    }
+    return NULL;
+}
+
+START_TEST(threads_on_a_full_store)
+{
+    SCRATCH_AUTO scratch = scratch_make_in_memory();
+    struct cbn__cabinet *cabinet = open_bounded(in(&scratch, "cache"), 2 * MIB, NULL);
+    struct worker workers[THREADS];
+    int hits = 0;
+    for (uint64_t i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){.cabinet = cabinet, .first = 1000 * i};
+        ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        ck_assert_int_eq(pthread_join(workers[i].thread, NULL), 0);
+        ck_assert_int_eq(workers[i].failures, 0);
+        hits += workers[i].hits;
+    }
+    struct cbn__layer_stats stats = stats_of(cabinet);
+    ck_assert_uint_eq(stats.counters.puts, THREADS * THREAD_PUTS);
+    ck_assert_uint_eq(stats.layer.entries, THREADS * THREAD_PUTS - stats.counters.evictions);
+    ck_assert_uint_eq(stats.counters.hits, (uint64_t)hits);
+    ck_assert_uint_eq(stats.counters.misses_absent, THREADS * THREAD_PUTS - (uint64_t)hits);
+    ck_assert_int_le(file_bytes(in(&scratch, "cache/data.mdb")), (off_t)(2 * MIB));
+    cbn__cabinet_close(cabinet);
+}
+END_TEST
+
 START_TEST(compaction)
 {
     SCRATCH_AUTO scratch = scratch_make();
@@ -473,6 +539,7 @@ int main(void)
     tcase_add_test(cases, counters_are_kept);
     tcase_add_test(cases, counters_add_up);
     tcase_add_test(cases, a_stopped_reader_costs_one_deadline);
+    tcase_add_test(cases, threads_on_a_full_store);
     tcase_add_test(cases, compaction);
     tcase_add_test(cases, a_failed_compaction_changes_nothing);
     tcase_add_test(cases, no_room_for_the_copy);

@@ -95,3 +95,20 @@ const char *cbn__library_path(void *handle)
         return NULL;
     return map->l_name;
 }
+
+/* glibc has relocated the addresses of the dynamic section when dlopen returns. */
+const char *cbn__library_soname(void *handle)
+{
+    struct link_map *map = NULL;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || !map || !map->l_ld)
+        return NULL;
+    const char *strings = NULL;
+    const ElfW(Dyn) *soname = NULL;
+    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_STRTAB)
+            strings = (const char *)entry->d_un.d_ptr;
+        else if (entry->d_tag == DT_SONAME)
+            soname = entry;
+    }
+    return strings && soname ? strings + soname->d_un.d_val : NULL;
+}

@@ -27,5 +27,7 @@ bool cbn__search_try_glob(struct cbn__search *search, const char *folder, const 
 
 /* The path that the loader gave the library; NULL on failure. Borrowed from the loader. */
 const char *cbn__library_path(void *handle);
+/* The name that the library itself has (DT_SONAME); NULL when it has none. Borrowed from the library. */
+const char *cbn__library_soname(void *handle);
 
 #endif

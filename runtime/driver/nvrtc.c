@@ -242,14 +242,22 @@ static void write_builtins_path(const struct cbn__nvrtc *nvrtc, struct cbn__buf 
 
 /*
  * NVRTC opens its builtins by bare name at the first compile. NVRTC 13.0 of a wheel carries no run path, so that the
- * loader would find none, or another toolkit's of the same name: the ones beside the library are loaded first.
+ * loader would find none, or another toolkit's of the same name: the ones beside the library are loaded first. NVRTC
+ * 12.9 and 13.0 take those of another release without a word: a file under a name that is not its own is refused here.
  */
-static void load_builtins(struct cbn__nvrtc *nvrtc)
+static int32_t load_builtins(struct cbn__nvrtc *nvrtc, struct cbn_error *err)
 {
     CBN__BUF_AUTO path = CBN__BUF_INIT;
     write_builtins_path(nvrtc, &path);
-    if (strchr(cbn__buf_text(&path), '/'))
+    const char *slash = strrchr(cbn__buf_text(&path), '/');
+    if (slash)
         nvrtc->builtins = dlopen(cbn__buf_text(&path), OPEN_FLAGS);
+    const char *own_name = nvrtc->builtins ? cbn__library_soname(nvrtc->builtins) : NULL;
+    if (!own_name || strcmp(own_name, slash + 1) == 0)
+        return CBN_STATUS_OK;
+    return cbn__error_own(err, CBN_STATUS_NO_COMPILER,
+                          "%.160s is %.64s, of another release than %.160s: install both from one package, or set %s",
+                          cbn__buf_text(&path), own_name, nvrtc->path, cbn__env_name(CBN__ENV_NVRTC));
 }
 
 static void free_nvrtc(struct cbn__nvrtc **nvrtc)
@@ -272,9 +280,9 @@ int32_t cbn__nvrtc_open(const char *path, const char *env_path, struct cbn__nvrt
         return cbn__error_no_memory(err);
     if (!fill_table(nvrtc->handle, &nvrtc->table, &reason))
         return cbn__error_own(err, CBN_STATUS_NO_COMPILER, "%.400s", cbn__buf_text(&reason));
-    if ((status = read_version(nvrtc, err)) != CBN_STATUS_OK || (status = read_archs(nvrtc, err)) != CBN_STATUS_OK)
+    if ((status = read_version(nvrtc, err)) != CBN_STATUS_OK || (status = read_archs(nvrtc, err)) != CBN_STATUS_OK ||
+        (status = load_builtins(nvrtc, err)) != CBN_STATUS_OK)
         return status;
-    load_builtins(nvrtc);
     *ret_nvrtc = nvrtc;
     nvrtc = NULL;
     return CBN_STATUS_OK;

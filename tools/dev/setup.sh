@@ -85,19 +85,26 @@ has_wheels() {
         [ -r "$1/nvidia/cu13/lib/libnvrtc.so.13" ]
 }
 
-# Into a folder of its own that is renamed when complete: an interrupted download leaves nothing half done behind.
-fetch_wheels() {
+# fetch_into FOLDER REQUIREMENT...: Python wheels, into a folder of their own that is renamed when complete: an interrupted
+# download leaves nothing half done behind.
+fetch_into() {
     local folder=$1 part=$1.part
-    step "no CUDA toolkit in use: fetching NVRTC and CUDA's headers as Python wheels into $folder"
+    shift
     if ! python3 -m pip --version >/dev/null 2>&1; then
         install_by_apt python3-pip
     fi
     rm -rf "$part" "$folder"
     python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --no-compile \
-        --target "$part" 'nvidia-cuda-nvrtc>=13,<14' 'nvidia-cuda-runtime>=13,<14' </dev/null >&2 ||
-        die "pip could not fetch nvidia-cuda-nvrtc and nvidia-cuda-runtime; install a CUDA toolkit instead"
-    has_wheels "$part" || die "the wheels do not hold cuda.h, nvrtc.h and libnvrtc.so.13 where they used to"
+        --target "$part" "$@" </dev/null >&2 ||
+        die "pip could not fetch $*"
     mv "$part" "$folder"
+}
+
+fetch_wheels() {
+    local folder=$1
+    step "no CUDA toolkit in use: fetching NVRTC and CUDA's headers as Python wheels into $folder"
+    fetch_into "$folder" 'nvidia-cuda-nvrtc>=13,<14' 'nvidia-cuda-runtime>=13,<14'
+    has_wheels "$folder" || die "the wheels do not hold cuda.h, nvrtc.h and libnvrtc.so.13 where they used to"
 }
 
 # Sets CUDA_INCLUDE; with wheels also exports CUBINET_NVRTC, which the library looks at first.

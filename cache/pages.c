@@ -341,7 +341,7 @@ static bool check_page(struct walk *walk, uint64_t page, enum tree tree, uint32_
 
 static bool check_trees(struct walk *walk)
 {
-    uint8_t meta[2][META_BYTES];
+    uint8_t meta[2][META_BYTES] = {{0}};
     for (uint32_t i = 0; i < 2; i++)
         if (!cbn__pages_read_at(walk->fd, meta[i], META_BYTES, (uint64_t)i * walk->meta.page_bytes))
             return refuse(walk, i, "page cannot be read");
@@ -353,6 +353,18 @@ static bool check_trees(struct walk *walk)
     uint32_t main_depth = cbn__pages_u16(newest + META_AT_MAIN_DB + DB_AT_DEPTH);
     return check_tree(walk, walk->meta.main_root, TREE_MAIN, main_depth) &&
            check_tree(walk, walk->meta.free_root, TREE_FREE, free_depth);
+}
+
+/*
+ * A healthy file lacks only pages that are free. A last page that is stated too high would have the file grow to it, and
+ * leave no room below the bound.
+ */
+static bool check_behind_end(struct walk *walk)
+{
+    for (uint64_t i = walk->meta.file_bytes / walk->meta.page_bytes; i <= walk->meta.last_page; i++)
+        if (!(walk->seen[i / 8] & 1u << i % 8))
+            return refuse(walk, i, "page lies behind the end of the file and is not free");
+    return true;
 }
 
 int cbn__pages_check(int fd, struct cbn__pages_meta *ret_meta, char ret_problem[CBN__PAGES_PROBLEM_BYTES])
@@ -368,7 +380,7 @@ int cbn__pages_check(int fd, struct cbn__pages_meta *ret_meta, char ret_problem[
         return EBADMSG;
     }
     walk.seen = calloc(walk.meta.last_page / 8 + 1, 1);
-    bool sound = walk.seen ? check_trees(&walk) : run_out(&walk);
+    bool sound = walk.seen ? check_trees(&walk) && check_behind_end(&walk) : run_out(&walk);
     free(walk.seen);
     *ret_meta = walk.meta;
     if (walk.out_of_memory)

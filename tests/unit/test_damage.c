@@ -578,6 +578,34 @@ START_TEST(keys_out_of_order)
 }
 END_TEST
 
+/* One bit of a meta page's last page, for every bit: never a file that grows to it, never a store without room. */
+START_TEST(a_last_page_stated_too_high)
+{
+    SCRATCH_AUTO scratch = scratch_make_in_memory();
+    const char *folder = in(&scratch, "cache"), *data = in(&scratch, "cache/data.mdb");
+    struct cbn__cabinet *cabinet = open_cabinet(folder, NULL);
+    for (uint64_t i = 0; i < 20; i++)
+        ck_assert_int_eq(put(cabinet, i, 5000, 13000), CBN_STATUS_OK);
+    cbn__cabinet_close(cabinet);
+    struct file file = load(data);
+    const size_t newest = cbn__load_u64(file.bytes + 144) > cbn__load_u64(file.bytes + 4096 + 144) ? 0 : 4096;
+    for (size_t bit = 0; bit < 64; bit++) {
+        struct events events = {0};
+        file.bytes[newest + 136 + bit / 8] ^= (uint8_t)(1u << bit % 8);
+        save(data, file.bytes, file.size);
+        file.bytes[newest + 136 + bit / 8] ^= (uint8_t)(1u << bit % 8);
+        cabinet = open_cabinet(folder, &events);
+        ck_assert_msg(events.damages == 1, "bit %zu", bit);
+        for (uint64_t i = 0; i < 20; i++)
+            ck_assert_int_eq(find(cabinet, i, 5000), CBN__LOOKUP_HIT);
+        ck_assert_int_eq(put(cabinet, 20, 5000, 13000), CBN_STATUS_OK);
+        cbn__cabinet_close(cabinet);
+        ck_assert_int_lt(file_bytes(data), 2 * (off_t)file.size);
+    }
+    free(file.bytes);
+}
+END_TEST
+
 START_TEST(an_odd_thing_in_the_file_s_place)
 {
     SCRATCH_AUTO scratch = scratch_make_in_memory();
@@ -626,6 +654,7 @@ int main(void)
     tcase_add_test(cases, the_walk_takes_what_lmdb_makes);
     tcase_add_test(cases, the_walk_refuses_trees_that_cannot_be);
     tcase_add_loop_test(cases, keys_out_of_order, 0, 2);
+    tcase_add_test(cases, a_last_page_stated_too_high);
     tcase_add_test(cases, an_odd_thing_in_the_file_s_place);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -123,7 +123,7 @@ static bool split(struct cbn__blob value, struct cbn__blob fields[TAG_END])
     size_t offset = 0;
     bool malformed = false;
     struct cbn__record_field field;
-    for (uint16_t tag = TAG_SEAL; tag < TAG_END; tag++) {
+    for (uint32_t tag = TAG_SEAL; tag < TAG_END; tag++) {
         if (!cbn__record_next(value, &offset, &field, &malformed) || field.tag != tag)
             return false;
         fields[tag] = field.bytes;

@@ -1,6 +1,7 @@
 /*
  * Status names and the error record.
  */
+#define CBN_BASE_ERROR_OWN
 #include "base/error.h"
 
 #include <stdarg.h>

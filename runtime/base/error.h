@@ -18,4 +18,12 @@ int32_t cbn__error_os(struct cbn_error *err, enum cbn_status status, int code, c
 
 int32_t cbn__error_no_memory(struct cbn_error *err);
 
+/* clang's analyzer sees one file at a time: it is told here that each of them returns the status it was given. */
+#if defined(__clang_analyzer__) && !defined(CBN_BASE_ERROR_OWN)
+#define cbn__error_set(err, status, ...) ((void)(cbn__error_set)(err, status, __VA_ARGS__), (int32_t)(status))
+#define cbn__error_own(err, status, ...) ((void)(cbn__error_own)(err, status, __VA_ARGS__), (int32_t)(status))
+#define cbn__error_os(err, status, ...) ((void)(cbn__error_os)(err, status, __VA_ARGS__), (int32_t)(status))
+#define cbn__error_no_memory(err) ((void)(cbn__error_no_memory)(err), (int32_t)CBN_STATUS_NO_MEMORY)
+#endif
+
 #endif

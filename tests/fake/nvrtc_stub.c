@@ -9,6 +9,7 @@
  *   FAKE_NVRTC_VERSION=12.9   the version told (13.0)
  *   FAKE_NVRTC_REFUSE=option  an option that is not recognised
  *   FAKE_NVRTC_BUILTINS=name  a compile fails as with a missing libnvrtc-builtins of that name
+ *   FAKE_NVRTC_UNKNOWN=121    a compute capability that is not known
  *   FAKE_NVRTC_NO_WAIT=1      the PTX holds no griddepcontrol.wait
  *
  * Equal source, headers and options give equal cubins; any difference gives another cubin.
@@ -386,7 +387,9 @@ EXPORT nvrtcResult nvrtcGetNumSupportedArchs(int *count)
 
 EXPORT nvrtcResult nvrtcGetSupportedArchs(int *archs)
 {
-    memcpy(archs, supported, sizeof(supported));
+    const char *unknown = getenv("FAKE_NVRTC_UNKNOWN");
+    for (size_t i = 0; i < sizeof(supported) / sizeof(supported[0]); i++)
+        archs[i] = unknown && strtol(unknown, NULL, 10) == supported[i] ? supported[0] : supported[i];
     return NVRTC_SUCCESS;
 }
 

@@ -303,6 +303,33 @@ static bool check_leaf_node(struct walk *walk, uint64_t page, const struct node 
                              : refuse(walk, page, "page holds a table inside of a table");
 }
 
+/*
+ * Nodes fill their page from its upper bound to its end, each at an even offset, without a gap and none over another:
+ * LMDB moves bytes by the sizes that they state when it deletes one.
+ */
+static bool check_tiling(struct walk *walk, uint64_t page, const uint8_t *bytes, uint32_t count, bool branch)
+{
+    uint8_t taken[PAGE_BYTES_MAX / 16] = {0}; /* a bit for two bytes */
+    uint32_t sum = cbn__pages_u16(bytes + PAGE_AT_UPPER);
+    for (uint32_t i = 0; i < count; i++) {
+        struct node node;
+        if (!read_node(walk, page, bytes, i, branch, &node))
+            return false;
+        uint32_t offset = cbn__pages_u16(bytes + PAGE_HEAD_BYTES + 2 * (size_t)i);
+        uint32_t data_bytes = branch ? 0 : node.flags & NODE_BIG ? 8 : node.size;
+        uint32_t size = (NODE_HEAD_BYTES + node.key_bytes + data_bytes + 1) & ~1u;
+        if (offset % 2 || offset + size > walk->meta.page_bytes)
+            return refuse(walk, page, "page holds a node outside of itself");
+        for (uint32_t at = offset / 2; at < (offset + size) / 2; at++) {
+            if (taken[at / 8] & 1u << at % 8)
+                return refuse(walk, page, "page holds a node over another");
+            taken[at / 8] = (uint8_t)(taken[at / 8] | 1u << at % 8);
+        }
+        sum += size;
+    }
+    return sum == walk->meta.page_bytes || refuse(walk, page, "page holds bytes between its nodes");
+}
+
 static bool check_nodes(struct walk *walk, uint64_t page, const uint8_t *bytes, enum tree tree, uint32_t level,
                         uint32_t depth)
 {
@@ -313,6 +340,8 @@ static bool check_nodes(struct walk *walk, uint64_t page, const uint8_t *bytes, 
     uint32_t count = (lower - PAGE_HEAD_BYTES) / 2;
     if (count < (branch ? 2u : 1u))
         return refuse(walk, page, "page holds too few nodes");
+    if (!check_tiling(walk, page, bytes, count, branch))
+        return false;
     for (uint32_t i = 0; i < count; i++) {
         struct node node;
         if (!read_node(walk, page, bytes, i, branch, &node))
@@ -356,8 +385,8 @@ static bool check_trees(struct walk *walk)
 }
 
 /*
- * A healthy file lacks only pages that are free. A last page that is stated too high would have the file grow to it, and
- * leave no room below the bound.
+ * A healthy file lacks only pages that are free. A last page that is stated too high would have the file grow to it,
+ * and leave no room below the bound.
  */
 static bool check_behind_end(struct walk *walk)
 {

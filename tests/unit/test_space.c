@@ -44,6 +44,14 @@ struct load {
     uint64_t evictions_most;
 };
 
+/* What LMDB made of it passes the walk. */
+static void expect_sound(struct cbn__cabinet *cabinet)
+{
+    char problem[CBN__PAGES_PROBLEM_BYTES] = "";
+    struct cbn__pages_meta meta;
+    ck_assert_msg(cbn__pages_check(cabinet->layers[0].store->data_fd, &meta, problem) == 0, "%s", problem);
+}
+
 /* Puts of total bytes; after each the file and the pages in use are inside the bound. */
 static void run_load(const struct load *load)
 {
@@ -65,6 +73,8 @@ static void run_load(const struct load *load)
         if (full && stats.layer.used_bytes < least_live)
             least_live = stats.layer.used_bytes;
         ck_assert_uint_eq(stats.layer.entries, count + 1 - evictions);
+        if (count % 64 == 0)
+            expect_sound(cabinet);
         ck_assert_uint_eq(stats.counters.puts, count + 1);
     }
     ck_assert(full);

@@ -130,6 +130,9 @@ A folder that cannot be written is read: what it holds is served, nothing can be
   request: arch=sm_90a m=0..131072
   requested 1, already 1, compiled 0, failed 0, uncovered 0, <S> s
   exit 0
+  profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
+  request: arch=sm_80 m=0..131072
+  requested 1, already 0, compiled 0, failed 1, uncovered 0, <S> s
   exit 1
   checked 1, damaged 0, repaired 0
   exit 0
@@ -141,7 +144,7 @@ A folder that cannot be written is read: what it holds is served, nothing can be
   ! cubinet: the cache folder sealed cannot be written by this user: it is read only, new kernels are not kept
   ! cubinet: the cache folder sealed cannot be written by this user: it is read only, new kernels are not kept
   ! cubinet: the cache folder sealed cannot be written by this user: it is read only, new kernels are not kept
-  ! cubinet: [1/1] failed: fp8_quantize/vector sm_80 IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=0 VEC=16
+  ! cubinet: [1/1] failed: fp8_quantize/vector sm_80 IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=0 VEC=16: nowhere to store: the runtime has no writable cache folder at sealed; name one with --cache or CUBINET_CACHE
   ! cubinet: warm: nowhere to store: the runtime has no writable cache folder at sealed; name one with --cache or CUBINET_CACHE
   ! cubinet: the cache folder sealed cannot be written by this user: it is read only, new kernels are not kept
   ! ls: cannot access 'count': No such file or directory
@@ -290,9 +293,53 @@ HOME unset, HOME=/: no folder, said once; a warm has nowhere to store.
 No compiler: the message lists what was looked for.
 
   $ CUBINET_NVRTC=/nonexistent cubinet warm --manifest m.json --arch sm_90a --cache empty
+  profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
+  request: arch=sm_90a m=0..131072
+  requested 1, already 0, compiled 0, failed 1, uncovered 0, <S> s
   ! cubinet: warm: no NVRTC at /nonexistent (CUBINET_NVRTC): no such library; give the path of a libnvrtc.so file, or none to search
   [1]
   $ CUBINET_NVRTC=/nonexistent cubinet warm --manifest m.json --arch sm_90a --cache empty --json
+  {
+    "schema": "cubinet.warm/1",
+    "profile": {
+      "in": "bf16",
+      "out": "bf16",
+      "weight_scale": "fp32",
+      "scale_gran": "block",
+      "act_scale": "col4",
+      "pow2": false,
+      "bias": "none",
+      "no_pdl": false,
+      "propagate": false,
+      "approx": false,
+      "sms": null,
+      "max_sms": null,
+      "policy": "default",
+      "disable": null,
+      "enable": null,
+      "strict_route": false,
+      "arch": [
+        "sm_90a"
+      ],
+      "max_m": 131072,
+      "ops": null
+    },
+    "requested": 1,
+    "already": 0,
+    "compiled": 0,
+    "built_by_others": 0,
+    "failed": 1,
+    "seconds": <S>,
+    "failures": [
+      {
+        "key": "<HASH1>",
+        "spec": "fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16",
+        "message": "no NVRTC at /nonexistent (CUBINET_NVRTC): no such library; give the path of a libnvrtc.so file, or none to search",
+        "log": ""
+      }
+    ],
+    "uncovered": []
+  }
   ! cubinet: warm: no NVRTC at /nonexistent (CUBINET_NVRTC): no such library; give the path of a libnvrtc.so file, or none to search
   [1]
 
@@ -302,13 +349,13 @@ A build that fails, one that dies, a compiler that lacks its other half, a kerne
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072
   requested 1, already 0, compiled 0, failed 1, uncovered 0, <S> s
-  ! cubinet: [1/1] failed: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
+  ! cubinet: [1/1] failed: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: NVRTC 13.0: NVRTC_ERROR_COMPILATION: stub.cu(1): error: told to fail
   ! cubinet: warm: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: NVRTC 13.0: NVRTC_ERROR_COMPILATION: stub.cu(1): error: told to fail
   ! stub.cu(1): error: told to fail
   !
   ! 1 error detected in the compilation.
   !
-  [4]
+  [1]
   $ . ./environment; FAKE_NVRTC_FAIL=1 warm --cache failing -j 1 --json --quiet
   {
     "schema": "cubinet.warm/1",
@@ -352,15 +399,18 @@ A build that fails, one that dies, a compiler that lacks its other half, a kerne
     "uncovered": []
   }
   ! cubinet: warm: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: NVRTC 13.0: NVRTC_ERROR_COMPILATION: stub.cu(1): error: told to fail
-  [4]
+  [1]
   $ . ./environment; FAKE_NVRTC_KILL=9 warm --cache failing -j 1
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072
   requested 1, already 0, compiled 0, failed 1, uncovered 0, <S> s
-  ! cubinet: [1/1] failed: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
+  ! cubinet: [1/1] failed: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: the build child died by signal 9 (out of memory?)
   ! cubinet: warm: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16: fp8_quantize/vector sm_90a: the build child died by signal 9 (out of memory?)
-  [4]
+  [1]
   $ . ./environment; FAKE_NVRTC_BUILTINS=libnvrtc-builtins.so.13.1 warm --cache failing --quiet
+  profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
+  request: arch=sm_90a m=0..131072
+  requested 1, already 0, compiled 0, failed 1, uncovered 0, <S> s
   ! cubinet: warm: fp8_quantize/vector sm_90a: NVRTC 13.0 (<FAKE>/libnvrtc_stub.so) cannot use its builtins: nvrtc: error: failed to open libnvrtc-builtins.so.13.1.; it needs <FAKE>/libnvrtc-builtins.so.13.0 of the same release: install both from one package, or set CUBINET_NVRTC
   [1]
   $ . ./environment; FAKE_NVRTC_NO_WAIT=1 warm --cache failing --quiet
@@ -385,7 +435,7 @@ A build that fails, one that dies, a compiler that lacks its other half, a kerne
   ! ptxas info  : Used 40 registers, used 1 barriers, 1024 bytes smem
   ! ptxas info  : Compile time = 1.<MS>
   !
-  [4]
+  [1]
   $ . ./environment; warm --cache failing --quiet -j 1
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072

@@ -43,8 +43,8 @@ Help of the tool and of every verb.
 
   Reads a model's config.json, derives its FP8 layers after sharding, enumerates every specialisation
   that the dispatcher can reach for M in 0..max-m, and builds what the cache does not hold. Needs
-  NVRTC, no GPU. Builds run in child processes. Exits 3 when a layer's operation has no kernel yet, 4
-  when a build failed.
+  NVRTC, no GPU. Builds run in child processes. Exits 3 when no kernel takes some of a layer's calls,
+  4 when some kernels could not be built, 1 when none could.
 
   Model:
     --model CONFIG.json         a Hugging Face config.json

@@ -72,6 +72,7 @@ The whole list of the three models, with a compiler that only counts.
   uncovered: mlp.experts.w13: fp8_grouped_gemm has no kernel in this release
   uncovered: mlp.experts.w2: fp8_grouped_gemm has no kernel in this release
   uncovered: self_attn.wo_a: fp8_einsum has no kernel in this release
+  ! cubinet: the config's scale_fmt is ue8m0: on sm_90 engines use fp32 scales, as this profile does; --pow2 and --weight-scale ue8m0 choose the other one
   [3]
   $ export CUBINET_NVRTC=$FAKE/libnvrtc_stub.so
   > cubinet warm --model $MODELS/Qwen3-32B-FP8.json --tp 8 --arch sm_90a -j 1
@@ -112,7 +113,7 @@ Every specialisation that any shape can reach covers every model.
 A candidate without a template is uncovered.
 
   $ cubinet --quiet check --model $MODELS/DeepSeek-V3.json --tp 8 --arch sm_100a --enable tcgen05 --ops fp8_gemm | grep uncovered
-  requested 1, present 0, missing 0, uncovered 8
+  requested 8, present 0, missing 0, uncovered 8
   uncovered: mlp.down_proj: kernel tcgen05 has no template in this release
   uncovered: mlp.gate_up_proj: kernel tcgen05 has no template in this release
   uncovered: mlp.shared_experts.down_proj: kernel tcgen05 has no template in this release
@@ -150,3 +151,21 @@ A config that cannot be read, a sharding that does not divide.
   request: arch=sm_90a m=0..131072
   requested 0, present 0, missing 0, uncovered 0
   ! cubinet: nothing is requested: no FP8 layer uses any kernel
+
+A config whose scales are UE8M0 is told of the profile that it may want; one whose are not, and a profile that was chosen, is not.
+
+  $ for model in V3 V3.2 V4-Flash-FP8; do for profile in '' --pow2 '--weight-scale ue8m0' --quiet; do
+  >   echo "$model $profile: $(cubinet check --model $MODELS/DeepSeek-$model.json --arch sm_90a $profile 2>&1 > text | grep -c scale_fmt)"
+  > done; done
+  V3 : 0
+  V3 --pow2: 0
+  V3 --weight-scale ue8m0: 0
+  V3 --quiet: 0
+  V3.2 : 1
+  V3.2 --pow2: 0
+  V3.2 --weight-scale ue8m0: 0
+  V3.2 --quiet: 0
+  V4-Flash-FP8 : 1
+  V4-Flash-FP8 --pow2: 0
+  V4-Flash-FP8 --weight-scale ue8m0: 0
+  V4-Flash-FP8 --quiet: 0

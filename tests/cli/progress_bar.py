@@ -90,7 +90,7 @@ def narrow(bench):
 
 
 def failure(bench):
-    result, drawn = bench.on_terminal(wanted_code=4, FAKE_NVRTC_FAIL="1")
+    result, drawn = bench.on_terminal(wanted_code=1, FAKE_NVRTC_FAIL="1")
     assert result["failed"] == BUILDS, result
     assert len(bars(drawn)) == BUILDS, drawn
     told = drawn[drawn.rindex(WIPE) + len(WIPE):].replace("\r\n", "\n")

@@ -8,22 +8,7 @@ What the layers hold and what happened to them.
   > warm() { cubinet warm --manifest m.json --arch sm_90a --policy reference --quiet "$@" > /dev/null; }
   > END
   $ cubinet stats
-  0: <HOME>/.cache/cubinet, writable
-    entries  0  entries
-    pinned  0  entries that eviction leaves
-    used_bytes  <SIZE>  bytes of pages in use
-    file_bytes  <SIZE>  bytes allocated on disk
-    max_bytes  1.0 GiB  bound of the file in bytes, 0 for a base
-    hits  0  kernels found
-    misses_absent  0  look-ups that found no entry
-    misses_damaged  0  look-ups whose entry did not verify
-    misses_incompatible  0  look-ups that a version rule refused
-    misses_busy  0  look-ups that met a lock past its deadline
-    misses_io  0  look-ups that met a file error
-    puts  0  entries stored
-    evictions  0  entries evicted to make room
-    compile_ms_spent  <MS>  milliseconds of building that the entries stored cost
-    compile_ms_saved  <MS>  milliseconds of building that hits made needless
+  ! cubinet: there is no layer: the cache is made when something is first stored
   $ . ./environment; warm && cubinet stats
   0: <HOME>/.cache/cubinet, writable
     entries  6  entries

@@ -199,7 +199,7 @@ Architectures: the message names the right one.
   ! cubinet: explain: --arch is missing
   [2]
   $ cubinet explain --op fp8_gemm --m 1 --n 64 --k 128 --arch sm_90a,sm_80
-  ! cubinet: explain: --arch: arch 'sm_90a,sm_80': the kernels need 'sm_90a'; give that
+  ! cubinet: explain: --arch 'sm_90a,sm_80' is a list; explain takes one architecture
   [2]
 
 Requests.
@@ -288,3 +288,31 @@ Extents: each operation says which it needs and which it does not take.
   $ cubinet explain --op fp8_gemm --m 1 --n 64 --k 128 --lda 64 --arch sm_90a
   ! cubinet: explain: lda: 64 is below k, 128; give a stride of at least k
   [2]
+
+No groups and no experts are no call.
+
+  $ cubinet explain --op fp8_quantize --t 5 --g 0 --d 128 --arch sm_90a
+  ! cubinet: explain: --g '0' is too small; give 1 or more
+  [2]
+  $ cubinet explain --op fp8_einsum --t 5 --g 0 --r 128 --d 128 --arch sm_90a
+  ! cubinet: explain: --g '0' is too small; give 1 or more
+  [2]
+  $ cubinet explain --op fp8_grouped_gemm --m 1 --n 128 --k 128 --experts 0 --arch sm_90a
+  ! cubinet: explain: --experts '0' is too small; give 1 or more
+  [2]
+  $ cubinet matrix --op fp8_quantize --m 5 --g 0 --d 128 --arch sm_90a
+  ! cubinet: matrix: --g '0' is too small; give 1 or more
+  [2]
+
+One architecture where one is taken.
+
+  $ for verb in 'explain --op fp8_gemm --m 1 --n 128 --k 128' 'matrix --op fp8_gemm --m 1 --n 128 --k 128' ls prune; do
+  >   cubinet $verb --arch sm_90a,sm_100a; echo "exit $?"; done
+  exit 2
+  exit 2
+  exit 2
+  exit 2
+  ! cubinet: explain: --arch 'sm_90a,sm_100a' is a list; explain takes one architecture
+  ! cubinet: matrix: --arch 'sm_90a,sm_100a' is a list; matrix takes one architecture
+  ! cubinet: ls: --arch 'sm_90a,sm_100a' is a list; ls takes one architecture
+  ! cubinet: prune: --arch 'sm_90a,sm_100a' is a list; prune takes one architecture

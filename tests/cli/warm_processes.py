@@ -3,11 +3,15 @@
 
 one_build:   eight behind a barrier want one specialisation: exactly one compile, everybody exits 0.
 interrupt:   a warm is interrupted while it builds: the cache verifies, the next warm finishes.
+full_disk:   the disk has no room for another entry, or for any: the summary tells what is stored, and why not all is.
+             Needs to mount a small tmpfs; exits 77 where it may not.
 killed:      the process that builds is killed by SIGKILL: the next builds at once and the cache is whole.
 """
 import argparse
+import errno
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +21,7 @@ import time
 
 PROCESSES = 8
 DEADLINE_S = 60
+SKIPPED = 77
 # N and K that only the generic candidate takes, and M in 0..1: one specialisation.
 MANIFEST = {"schema": "cubinet.manifest/1", "shapes": [{"op": "fp8_gemm", "layer": "odd", "n": 33, "k": 130}]}
 
@@ -107,15 +112,73 @@ def killed(bench):
     finish_after(bench)
 
 
+def warm_arches(bench, arches, *options):
+    command = [bench.cubinet, "--cache", bench.cache, "warm", "--manifest", bench.manifest, "--arch", arches, "-j", "1",
+               *options]
+    return subprocess.run(command, env=bench.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=DEADLINE_S, check=False)
+
+
+def fill_disk(path):
+    with open(path, "wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                pass
+        except OSError as error:
+            assert error.errno == errno.ENOSPC, error
+
+
+def check_full(done, counts, wanted_code):
+    requested, already, compiled, failed = counts
+    assert done.returncode == wanted_code, (done, counts)
+    assert requested == already + compiled + failed and failed > 0, counts
+    assert (already + compiled > 0) == (wanted_code == 4), counts
+    lines = done.stderr.splitlines()
+    told = [line for line in lines if "] failed: " in line]
+    assert len(told) == failed and all("cannot write the cache" in line for line in told), done.stderr
+    assert lines[-1].startswith("cubinet: warm: ") and "No space left on device" in lines[-1], done.stderr
+
+
+def warm_full(bench, disk, before, wanted_code):
+    bench.cache = os.path.join(disk, "cache")
+    assert warm_arches(bench, "sm_90a", *before).returncode == 0
+    fill_disk(os.path.join(disk, "filler"))
+    done = warm_arches(bench, "sm_80,sm_89,sm_90a")
+    summary = re.search(r"^requested (\d+), already (\d+), compiled (\d+), failed (\d+), uncovered 0, ", done.stdout,
+                        re.MULTILINE)
+    check_full(done, [int(text) for text in summary.groups()], wanted_code)
+    done = warm_arches(bench, "sm_80,sm_89,sm_90a", "--json")
+    result = json.loads(done.stdout)
+    assert len(result["failures"]) == result["failed"] and all(item["message"] for item in result["failures"]), result
+    check_full(done, [result[name] for name in ("requested", "already", "compiled", "failed")], wanted_code)
+
+
+def full_disk(bench):
+    disk = os.path.join(bench.top, "disk")
+    os.mkdir(disk)
+    for before, wanted_code in (([], 4), (["--max-m", "0"], 1)):
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], stderr=subprocess.DEVNULL,
+                          check=False).returncode:
+            print("skipped: a tmpfs cannot be mounted here")
+            sys.exit(SKIPPED)
+        try:
+            warm_full(bench, disk, before, wanted_code)
+        finally:
+            subprocess.run(["umount", disk], check=True)
+
+
+CASES = {"one_build": one_build, "interrupt": interrupt, "killed": killed, "full_disk": full_disk}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cubinet", required=True)
     parser.add_argument("--fake", required=True)
-    parser.add_argument("case", choices=("one_build", "interrupt", "killed"))
+    parser.add_argument("case", choices=CASES)
     arguments = parser.parse_args()
     top = tempfile.mkdtemp(prefix="cubinet-cli-")
     try:
-        {"one_build": one_build, "interrupt": interrupt, "killed": killed}[arguments.case](Bench(arguments, top))
+        CASES[arguments.case](Bench(arguments, top))
     finally:
         shutil.rmtree(top, ignore_errors=True)
     return 0

@@ -117,6 +117,7 @@ struct cli {
     const char **arguments; /* ends in NULL */
     int argument_count;
     struct cbn_runtime *runtime;
+    bool cache_is_absent;     /* a verb that makes none found no cache */
     uint32_t damage_events;   /* told by the library so far */
     struct cli_texts notices; /* told while the session was being opened */
     struct cli_texts owned;   /* option arguments to free */
@@ -140,16 +141,21 @@ void cli_choice_name(const char *choices, int64_t position, char *ret_name, size
 
 /* What a verb wants of the cache folder. */
 enum cli_cache {
-    CLI_CACHE_NONE,   /* nothing */
-    CLI_CACHE_SHOWN,  /* reports on it, whatever its state */
-    CLI_CACHE_USED,   /* goes on without it, unless it was named by --cache */
-    CLI_CACHE_NEEDED, /* made where it is missing */
-    CLI_CACHE_PRESENT /* read: a folder that --cache names is not made */
+    CLI_CACHE_NONE,     /* nothing */
+    CLI_CACHE_SETTINGS, /* only what it is set to: nothing is made, nothing is said of it */
+    CLI_CACHE_SHOWN,    /* reports on it, whatever its state */
+    CLI_CACHE_USED,     /* goes on without it, unless it was named by --cache */
+    CLI_CACHE_NEEDED,   /* made where it is missing; by the side of a base goes on without it */
+    CLI_CACHE_LOOKED,   /* as USED, and never made: a missing one holds nothing */
+    CLI_CACHE_PRESENT   /* as NEEDED, and never made: a missing one holds nothing, unless --cache names its folder */
 };
 
 /* session.c: opens the runtime with the global options. */
 int cli_session_open(struct cli *cli, enum cli_cache need);
 void cli_session_close(struct cli *cli);
+
+/* layers.c: CLI_USAGE when the open session's cache and bases name one folder twice: its entries would count twice. */
+int cli_layers_check(const struct cli *cli);
 
 /* profile.c */
 /* Completes the options from the open session's settings and the defaults; printing goes by the completed options. */
@@ -194,6 +200,8 @@ void cli_say(const struct cli *cli, const char *format, ...) __attribute__((form
 /* Prints "cubinet: VERB: message" and returns code. */
 int cli_fail(const struct cli *cli, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int cli_fail_error(const struct cli *cli, const struct cbn_error *err);
+/* The message, and what the operating system said where it does not name that. The caller frees it. */
+char *cli_error_format(const struct cbn_error *err);
 void *cli_grow(void *items, size_t *capacity, size_t count, size_t item_bytes); /* exits when memory is out */
 char *cli_text_copy(const char *text);
 unsigned char *cli_bytes_copy(const void *bytes, size_t size);

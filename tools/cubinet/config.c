@@ -26,7 +26,7 @@ static void hear(void *user, const char *name, const char *value, const char *or
 
 int cli_config(struct cli *cli)
 {
-    int code = cli_session_open(cli, CLI_CACHE_SHOWN);
+    int code = cli_session_open(cli, CLI_CACHE_SETTINGS);
     if (code != CLI_OK)
         return code;
     struct settings settings = {.items = cli->options.json ? json_array() : NULL, .table = {.columns = 3}};

@@ -96,7 +96,7 @@ int cli_explain(struct cli *cli)
     struct cbn_query query;
     int result = cli_shape_query(cli, false, &query);
     if (result == CLI_OK)
-        result = cli_session_open(cli, CLI_CACHE_USED);
+        result = cli_session_open(cli, CLI_CACHE_LOOKED);
     if (result != CLI_OK)
         return result;
     cli_profile_get(cli, &query.profile);

@@ -2,16 +2,40 @@
  * cubinet: the command line of the cabinet.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
-/* A full disk or a closed pipe must not pass for success. */
+/*
+ * A file that is opened while 0, 1 or 2 is closed would land there, and be overwritten by what the tool prints. The
+ * lowest free number is taken, so each in turn; 1 for reading only, so that what is written there still fails.
+ */
+static bool fill_standard_streams(void)
+{
+    static const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY};
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd]) != fd)
+            return false;
+    return true;
+}
+
+/* A full disk or a closed pipe must not pass for success. The close tells what a flush cannot know yet. */
 static int finish_output(const struct cli *cli, int code)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    errno = 0;
+    bool written = fflush(stdout) == 0 && !ferror(stdout);
+    int error = errno; /* 0 when an earlier write failed and the last one did not */
+    if (fclose(stdout) != 0 && written) {
+        written = false;
+        error = errno;
+    }
+    if (written)
         return code;
-    return cli_fail(cli, CLI_FAILED, "cannot write to standard output: %s", strerror(errno));
+    return cli_fail(cli, CLI_FAILED, "cannot write to standard output: %s",
+                    error ? strerror(error) : "an earlier part of it was refused");
 }
 
 static int run(struct cli *cli)
@@ -30,8 +54,11 @@ static int run(struct cli *cli)
 
 int main(int argc, char **argv)
 {
+    if (!fill_standard_streams())
+        return CLI_FAILED;
     if (argc > 1 && strcmp(argv[1], "--cubinet-builder") == 0)
         return cbn_builder_main(argc, argv);
+    (void)signal(SIGPIPE, SIG_IGN); /* a reader that went away is told as any failed write is */
     struct cli cli = {0};
     int code = cli_parse(&cli, argc, (const char **)argv);
     if (code == CLI_OK)

@@ -90,17 +90,19 @@ static const struct cli_group warm_group = GROUP("Building", warm_rows);
     {                                                                                                                  \
         "arch", 0, CLI_TEXT, AT(arch), ARCHES, "architecture", 0, 0                                                    \
     }
-#define EXTENT(name, letter_help)                                                                                      \
+#define EXTENT_FROM(low, name, letter_help)                                                                            \
     {                                                                                                                  \
-#name, 0, CLI_NUMBER, AT(name), "NUMBER", letter_help, 0, INT64_MAX                                            \
+#name, 0, CLI_NUMBER, AT(name), "NUMBER", letter_help, low, INT64_MAX                                          \
     }
+#define EXTENT(name, letter_help) EXTENT_FROM(0, name, letter_help)
+#define COUNT(name, letter_help) EXTENT_FROM(1, name, letter_help) /* of groups: without one there is no call */
 
 #define EXTENT_ROWS                                                                                                    \
     EXTENT(n, "fp8_gemm, fp8_grouped_gemm: columns of the output"),                                                    \
         EXTENT(k, "fp8_gemm, fp8_grouped_gemm: columns of A; fp8_quantize: columns of x"),                             \
         EXTENT(lda, "fp8_gemm: row stride of A in elements (default: k)"),                                             \
-        EXTENT(g, "fp8_quantize, fp8_einsum: groups"), EXTENT(d, "fp8_quantize, fp8_einsum: columns of a group"),      \
-        EXTENT(r, "fp8_einsum: columns of a group's output"), EXTENT(experts, "fp8_grouped_gemm: experts")
+        COUNT(g, "fp8_quantize, fp8_einsum: groups"), EXTENT(d, "fp8_quantize, fp8_einsum: columns of a group"),       \
+        EXTENT(r, "fp8_einsum: columns of a group's output"), COUNT(experts, "fp8_grouped_gemm: experts")
 
 static const struct cli_row call_rows[] = {
     OP_ROW,
@@ -184,7 +186,8 @@ const struct cli_verb cli_verbs[] = {
      "build every kernel that a model needs",
      "Reads a model's config.json, derives its FP8 layers after sharding, enumerates every specialisation that the "
      "dispatcher can reach for M in 0..max-m, and builds what the cache does not hold. Needs NVRTC, no GPU. Builds run "
-     "in child processes. Exits 3 when a layer's operation has no kernel yet, 4 when a build failed.",
+     "in child processes. Exits 3 when no kernel takes some of a layer's calls, 4 when some kernels could not be "
+     "built, 1 when none could.",
      {&model_group, &request_group, &warm_group, &cli_group_profile, NULL},
      0,
      cli_warm},

@@ -58,9 +58,20 @@ int cli_fail(const struct cli *cli, int code, const char *format, ...)
     return code;
 }
 
+char *cli_error_format(const struct cbn_error *err)
+{
+    const char *text = err->message[0] ? err->message : cbn_status_text(err->status);
+    const char *cause = err->domain == CBN_DOMAIN_OS && err->native_code ? strerror((int)err->native_code) : "";
+    bool named = strstr(text, cause) != NULL;
+    return cli_text_format("%s%s%s", text, named ? "" : ": ", named ? "" : cause);
+}
+
 int cli_fail_error(const struct cli *cli, const struct cbn_error *err)
 {
-    return cli_fail(cli, CLI_FAILED, "%s", err->message[0] ? err->message : cbn_status_text(err->status));
+    char *text = cli_error_format(err);
+    (void)cli_fail(cli, CLI_FAILED, "%s", text);
+    free(text);
+    return CLI_FAILED;
 }
 
 void *cli_grow(void *items, size_t *capacity, size_t count, size_t item_bytes)
@@ -150,6 +161,8 @@ void cli_json_print(json_t *root)
 {
     if (json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0)
         (void)fputc('\n', stdout);
+    else if (!ferror(stdout))
+        die_without_memory();
     json_decref(root);
 }
 

@@ -17,6 +17,8 @@ static int require_writable(struct cli *cli)
 {
     bool writable = false;
     struct cbn_error err = {0};
+    if (cli->cache_is_absent)
+        return cli_fail(cli, CLI_FAILED, "there is no cache yet: nothing can be marked");
     if (cbn_cabinet_layers(cli->runtime, note_writable, &writable, &err) != CBN_STATUS_OK)
         return cli_fail_error(cli, &err);
     return writable ? CLI_OK : cli_fail(cli, CLI_FAILED, "no layer of the cache can be written: nothing can be marked");

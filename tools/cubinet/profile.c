@@ -133,6 +133,9 @@ int cli_arch_get(struct cli *cli, uint32_t *ret_arch)
 {
     if (!cli->options.arch)
         return cli_fail(cli, CLI_USAGE, "--arch is missing");
+    if (strchr(cli->options.arch, ','))
+        return cli_fail(cli, CLI_USAGE, "--arch '%s' is a list; %s takes one architecture", cli->options.arch,
+                        cli->verb->name);
     return parse_arch(cli, cli->options.arch, ret_arch);
 }
 

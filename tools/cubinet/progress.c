@@ -1,6 +1,7 @@
 /*
  * Progress of a warm on stderr: a bar where that is a terminal, a line a build elsewhere.
  */
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -58,6 +59,10 @@ void cli_progress_show(const struct cli *cli, const struct cbn_warm_event *event
     /* Without a compiler every build fails alike: the verb says it once. */
     bool no_compiler = event->error && event->error->status == CBN_STATUS_NO_COMPILER;
     const char *word = outcome_word(event->outcome);
-    if (word && event->spec && !no_compiler)
-        (void)fprintf(stderr, "cubinet: [%u/%u] %s: %s\n", event->done, event->total, word, event->spec->text);
+    if (!word || !event->spec || no_compiler)
+        return;
+    char *reason = event->error ? cli_error_format(event->error) : NULL;
+    (void)fprintf(stderr, "cubinet: [%u/%u] %s: %s%s%s\n", event->done, event->total, word, event->spec->text,
+                  reason ? ": " : "", reason ? reason : "");
+    free(reason);
 }

@@ -97,7 +97,9 @@ static int prune(struct cli *cli, const struct cbn_prune_options *rules, struct 
 {
     struct cbn_prune_result result = {.size = sizeof(result)};
     struct cbn_error err = {0};
-    int32_t status = cbn_cabinet_prune(cli->runtime, rules, keep, removal, &result, &err);
+    int32_t status = CBN_STATUS_OK;
+    if (!cli->cache_is_absent)
+        status = cbn_cabinet_prune(cli->runtime, rules, keep, removal, &result, &err);
     if (status == CBN_STATUS_OK) {
         if (cli->options.json)
             print_json(cli, removal, &result);

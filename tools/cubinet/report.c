@@ -58,8 +58,9 @@ static void hear_failure(struct cli_report *report, const struct cbn_warm_event 
     struct cli_failure *failure = &report->failures[report->failure_count++];
     *failure = (struct cli_failure){
         .spec = cli_text_copy(event->spec ? event->spec->text : event->query->op),
-        .message = cli_text_copy(event->error && event->error->message[0] ? event->error->message : ""),
+        .message = event->error ? cli_error_format(event->error) : cli_text_copy(""),
         .log = cli_text_copy(event->log ? event->log : ""),
+        .status = event->error ? event->error->status : CBN_STATUS_OK,
     };
     if (event->spec)
         memcpy(failure->key, event->spec->key, sizeof(failure->key));
@@ -146,6 +147,11 @@ void cli_report_complete(struct cli_report *report)
     sort(report->failures, report->failure_count, sizeof(*report->failures), compare_failures);
     sort(report->present.items, report->present.count, sizeof(*report->present.items), compare_keys);
     sort(report->missing, report->missing_count, sizeof(*report->missing), compare_texts);
+}
+
+uint32_t cli_report_requested(const struct cli_report *report, const struct cbn_warm_result *result)
+{
+    return result->requested - result->uncovered + (uint32_t)report->uncovered_count;
 }
 
 void cli_report_print_uncovered(const struct cli_report *report)

@@ -161,6 +161,7 @@ int cli_request_fill(struct cli *cli, struct cli_request *request)
 {
     struct cbn_query base = CBN_QUERY_INIT;
     cli_profile_get(cli, &base.profile);
+    cli_request_hint(cli, &base.profile);
     base.m = request->max_m;
     if (!request->model)
         add_all(cli, request, &base);

@@ -21,6 +21,8 @@ struct cli_request {
 /* Checks the options; no runtime is needed. Then the queries, which take the profile of the open session. */
 int cli_request_open(struct cli *cli, struct cli_request *ret_request);
 int cli_request_fill(struct cli *cli, struct cli_request *request);
+/* scale_format.c: says so when the model's scales ask for another profile than the one that holds. */
+void cli_request_hint(const struct cli *cli, const struct cbn_profile *profile);
 void cli_request_done(struct cli_request *request);
 void cli_request_print(const struct cli *cli, const struct cli_request *request);
 json_t *cli_request_json(const struct cli *cli, const struct cli_request *request);
@@ -37,6 +39,7 @@ struct cli_failure {
     char *spec;
     char *message;
     char *log;
+    int32_t status;
 };
 
 struct cli_key {
@@ -70,6 +73,8 @@ struct cli_report {
 void cli_report_hear(void *user, const struct cbn_warm_event *event);
 /* After the last event: names every uncovered layer, and puts all into an order that does not depend on the builds'. */
 void cli_report_complete(struct cli_report *report);
+/* Specialisations, and what is listed as uncovered: the sum of the figures that stand beside it. */
+uint32_t cli_report_requested(const struct cli_report *report, const struct cbn_warm_result *result);
 void cli_report_print_uncovered(const struct cli_report *report);
 json_t *cli_report_uncovered_json(const struct cli_report *report);
 json_t *cli_report_failures_json(const struct cli_report *report);

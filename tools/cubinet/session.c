@@ -61,18 +61,18 @@ static uint32_t runtime_flags(const struct cli *cli, enum cli_cache need)
 {
     if (need == CLI_CACHE_NONE)
         return CBN_RUNTIME_MEMORY_ONLY;
+    if (need == CLI_CACHE_SETTINGS)
+        return CBN_RUNTIME_READ_ONLY;
     bool required = need == CLI_CACHE_NEEDED || need == CLI_CACHE_PRESENT;
-    return required || (need == CLI_CACHE_USED && cli->options.cache) ? CBN_RUNTIME_CACHE_REQUIRED : 0;
+    bool named = (need == CLI_CACHE_USED || need == CLI_CACHE_LOOKED) && cli->options.cache;
+    return required || named ? CBN_RUNTIME_CACHE_REQUIRED : 0;
 }
 
-int cli_session_open(struct cli *cli, enum cli_cache need)
+static int32_t create_runtime(struct cli *cli, uint32_t flags, struct cbn_error *err)
 {
-    int result = require_folders(cli, need);
-    if (result != CLI_OK)
-        return result;
     const struct cli_options *given = &cli->options;
     struct cbn_runtime_options options = CBN_RUNTIME_OPTIONS_INIT;
-    options.flags = runtime_flags(cli, need) | (given->trust_folder ? CBN_RUNTIME_TRUST_FOLDER : 0);
+    options.flags = flags | (given->trust_folder ? CBN_RUNTIME_TRUST_FOLDER : 0);
     options.cache_dir = given->cache;
     options.base_dirs = given->bases.items;
     options.base_count = given->bases.count;
@@ -82,12 +82,80 @@ int cli_session_open(struct cli *cli, enum cli_cache need)
     options.enable = given->enable;
     options.event = hear;
     options.event_user = cli;
+    return cbn_runtime_create(&options, &cli->runtime, err);
+}
+
+/* What was heard so far belongs to an attempt that is given up. */
+static void forget_attempt(struct cli *cli)
+{
+    cbn_runtime_destroy(cli->runtime);
+    cli->runtime = NULL;
+    cli->damage_events = 0;
+    drop_notices(cli, false);
+}
+
+/* Asked of the library, which alone knows the folder: read only it makes nothing. No lock is waited for. */
+static bool cache_is_absent(const struct cli *cli)
+{
+    struct cbn_runtime_options options = CBN_RUNTIME_OPTIONS_INIT;
+    struct cbn_runtime *runtime = NULL;
     struct cbn_error err = {0};
-    int32_t status = cbn_runtime_create(&options, &cli->runtime, &err);
-    drop_notices(cli, status == CBN_STATUS_OK);
+    options.flags = CBN_RUNTIME_READ_ONLY | CBN_RUNTIME_CACHE_REQUIRED;
+    options.cache_dir = cli->options.cache;
+    options.lock_timeout_ms = 1;
+    int32_t status = cbn_runtime_create(&options, &runtime, &err);
+    cbn_runtime_destroy(runtime);
+    return status != CBN_STATUS_OK && err.domain == CBN_DOMAIN_OS &&
+           (err.native_code == ENOENT || err.native_code == ENOTDIR);
+}
+
+static void count_layer(void *user, const struct cbn_layer_info *layer)
+{
+    uint32_t *count = user;
+    (void)layer;
+    (*count)++;
+}
+
+/* A default folder that cannot be used is no loss to who has a base and writes nothing. */
+static bool goes_on_with_bases(struct cli *cli, uint32_t flags)
+{
+    uint32_t layers = 0;
+    forget_attempt(cli);
+    if (create_runtime(cli, flags & ~CBN_RUNTIME_CACHE_REQUIRED, NULL) == CBN_STATUS_OK)
+        (void)cbn_cabinet_layers(cli->runtime, count_layer, &layers, NULL);
+    if (!layers)
+        forget_attempt(cli);
+    return layers > 0;
+}
+
+static int32_t open_runtime(struct cli *cli, enum cli_cache need, struct cbn_error *err)
+{
+    uint32_t flags = runtime_flags(cli, need);
+    bool reads = need == CLI_CACHE_LOOKED || need == CLI_CACHE_PRESENT;
+    cli->cache_is_absent = reads && cache_is_absent(cli);
+    if (cli->cache_is_absent)
+        return create_runtime(cli, CBN_RUNTIME_MEMORY_ONLY, err);
+    int32_t status = create_runtime(cli, flags, err);
+    bool optional = (flags & CBN_RUNTIME_CACHE_REQUIRED) && !cli->options.cache;
+    if (status == CBN_STATUS_OK || status == CBN_STATUS_INVALID || !optional)
+        return status;
+    return goes_on_with_bases(cli, flags) ? CBN_STATUS_OK : status;
+}
+
+int cli_session_open(struct cli *cli, enum cli_cache need)
+{
+    int result = require_folders(cli, need);
+    if (result != CLI_OK)
+        return result;
+    struct cbn_error err = {0};
+    int32_t status = open_runtime(cli, need, &err);
+    drop_notices(cli, status == CBN_STATUS_OK && need != CLI_CACHE_SETTINGS);
     if (status == CBN_STATUS_INVALID)
         return cli_fail(cli, CLI_USAGE, "%s", err.message);
-    return status == CBN_STATUS_OK ? CLI_OK : cli_fail_error(cli, &err);
+    if (status != CBN_STATUS_OK)
+        return cli_fail_error(cli, &err);
+    bool reports = need == CLI_CACHE_SETTINGS || need == CLI_CACHE_SHOWN || need == CLI_CACHE_NONE;
+    return reports ? CLI_OK : cli_layers_check(cli);
 }
 
 void cli_session_close(struct cli *cli)

@@ -195,6 +195,8 @@ int cli_stats(struct cli *cli)
         print(cli, &layers);
     else
         result = cli_fail_error(cli, &err);
+    if (result == CLI_OK && layers.count == 0)
+        cli_say(cli, "there is no layer: the cache is made when something is first stored");
     for (size_t i = 0; i < layers.count; i++)
         free((char *)(uintptr_t)layers.items[i].path);
     free(layers.items);

@@ -1,16 +1,24 @@
 /*
  * warm: builds what is missing. An interrupt may come at any time: entries are stored whole, one transaction each.
  */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
 #include "pin.h"
+
+/* What LMDB writes at once at most: with less than this free, a write that ends early is a full disk. */
+#define FULL_BELOW_BYTES (1u << 20)
 
 /* pins NULL: none were wanted. */
 static void print_text(const struct cli *cli, const struct cli_report *report, const struct cbn_warm_result *result,
                        const struct cli_pins *pins)
 {
     cli_request_print(cli, report->request);
-    (void)printf("requested %u, already %u, compiled %u, failed %u, uncovered %zu, %.1f s\n", result->requested,
-                 result->already, result->compiled, result->failed, report->uncovered_count,
-                 (double)result->wall_ms / 1000);
+    (void)printf("requested %u, already %u, compiled %u, failed %u, uncovered %zu, %.1f s\n",
+                 cli_report_requested(report, result), result->already, result->compiled, result->failed,
+                 report->uncovered_count, (double)result->wall_ms / 1000);
     if (pins)
         (void)printf("pinned %zu, in bases %zu\n", pins->marked.count, pins->in_bases.count);
     cli_report_print_uncovered(report);
@@ -21,7 +29,7 @@ static void print_json(const struct cli *cli, const struct cli_report *report, c
 {
     json_t *root = cli_json_begin(cli);
     cli_json_set(root, "profile", cli_request_json(cli, report->request));
-    cli_json_set(root, "requested", json_integer(result->requested));
+    cli_json_set(root, "requested", json_integer(cli_report_requested(report, result)));
     cli_json_set(root, "already", json_integer(result->already));
     cli_json_set(root, "compiled", json_integer(result->compiled));
     cli_json_set(root, "built_by_others", json_integer(report->others));
@@ -36,15 +44,56 @@ static void print_json(const struct cli *cli, const struct cli_report *report, c
     cli_json_print(root);
 }
 
+/* One cause that failed many, such as a full disk or no compiler, is the verb's own error and told once. */
+static bool is_shared(int32_t status)
+{
+    return status != CBN_STATUS_OK && status != CBN_STATUS_PARTIAL;
+}
+
+struct space {
+    bool is_known;
+    uint64_t free_bytes;
+};
+
+static void measure_cache(void *user, const char *name, const char *value, const char *origin)
+{
+    struct space *space = user;
+    struct statvfs status;
+    (void)origin;
+    if (strcmp(name, "cache_dir") != 0 || !*value || statvfs(value, &status) != 0)
+        return;
+    *space = (struct space){true, (uint64_t)status.f_bavail * status.f_frsize};
+}
+
+/* LMDB calls a write that ends early EIO, and so hides that the disk is full. */
+static int fail_shared(const struct cli *cli, const struct cbn_error *err)
+{
+    struct space space = {0};
+    char *text = cli_error_format(err), free_text[32];
+    cbn_runtime_settings(cli->runtime, measure_cache, &space);
+    cli_bytes_format(space.free_bytes, free_text, sizeof(free_text));
+    if (err->status == CBN_STATUS_IO && space.is_known && space.free_bytes < FULL_BELOW_BYTES &&
+        !strstr(text, strerror(ENOSPC)))
+        (void)cli_fail(cli, CLI_FAILED, "%s; %s: its filesystem has %s free", text, strerror(ENOSPC), free_text);
+    else
+        (void)cli_fail(cli, CLI_FAILED, "%s", text);
+    free(text);
+    return CLI_FAILED;
+}
+
 /* Failures are told even with --quiet: that silences talk, not errors. */
-static void tell_failures(const struct cli *cli, const struct cli_report *report)
+static void tell_failures(const struct cli *cli, const struct cli_report *report, const struct cbn_error *err)
 {
     for (size_t i = 0; i < report->failure_count; i++) {
         const struct cli_failure *failure = &report->failures[i];
+        if (is_shared(err->status) && failure->status == err->status)
+            continue;
         (void)cli_fail(cli, CLI_PARTLY, "%s: %s", failure->spec, failure->message);
         if (failure->log[0] && !cli->options.json)
             (void)fprintf(stderr, "%s\n", failure->log);
     }
+    if (is_shared(err->status))
+        (void)fail_shared(cli, err);
 }
 
 /* The marks, if they are wanted, and the report. */
@@ -76,15 +125,15 @@ static int build(struct cli *cli, struct cli_report *report)
     cli_bar_clear();
     if (status == CBN_STATUS_INVALID)
         return cli_fail(cli, CLI_USAGE, "%s", err.message);
-    if (status != CBN_STATUS_OK && status != CBN_STATUS_PARTIAL)
-        return cli_fail_error(cli, &err);
+    if (status != CBN_STATUS_OK && !result.requested)
+        return cli_fail_error(cli, &err); /* nothing was begun */
     cli_report_complete(report);
-    tell_failures(cli, report);
+    tell_failures(cli, report, &err);
     int code = finish(cli, report, &result);
     if (code != CLI_OK)
         return code;
-    if (result.failed)
-        return CLI_PARTLY;
+    if (status != CBN_STATUS_OK)
+        return result.already + result.compiled ? CLI_PARTLY : CLI_FAILED;
     return result.uncovered ? CLI_INCOMPLETE : CLI_OK;
 }
 

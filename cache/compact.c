@@ -13,6 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 #define COPY_SUFFIX ".compact"
@@ -87,6 +88,7 @@ static void sync_folder(const char *path)
 
 static int32_t replace(struct cbn__store *store, const char *copy_path, struct cbn_error *err)
 {
+    CBN__LOW_DESCRIPTORS_AUTO low = cbn__low_descriptors_hold();
     (void)unlink(copy_path); /* of a process that was killed here: the lock is ours */
     int fd = open(copy_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, store->lock.mode);
     if (fd < 0)

@@ -13,9 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/record.h"
 #include "cache/folder.h"
@@ -24,6 +27,8 @@
 #define ASIDE_PREFIX DATA_NAME ".damaged-"
 #define TABLE_COUNT_MAX 32u /* several format versions may live in one file */
 #define MAP_BYTES_MIN ((uint64_t)1 << 20)
+#define NEW_FILE_BYTES ((uint64_t)1 << 16)
+#define FULL_BELOW_BYTES ((uint64_t)1 << 16) /* free bytes below which a short write means a full disk */
 #define OPEN_TRIES 3
 
 #define MARK_BYTES 64u
@@ -47,6 +52,21 @@ void cbn__datafile_note(struct cbn__store *store, bool is_damage, const char *fo
     va_end(args);
 }
 
+uint64_t cbn__datafile_size_limit(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX
+                                                                                  : (uint64_t)limit.rlim_cur;
+}
+
+int cbn__datafile_write_code(const struct cbn__store *store, int code)
+{
+    struct statvfs room;
+    if (code != EIO || store->data_fd < 0 || fstatvfs(store->data_fd, &room) != 0)
+        return code;
+    return (uint64_t)room.f_bavail * room.f_frsize < FULL_BELOW_BYTES ? ENOSPC : code;
+}
+
 int32_t cbn__datafile_error(struct cbn__store *store, int code, struct cbn_error *err, const char *what)
 {
     if (code == ENOMEM)
@@ -55,6 +75,10 @@ int32_t cbn__datafile_error(struct cbn__store *store, int code, struct cbn_error
         return cbn__error_set(err, CBN_STATUS_LIMIT, CBN_DOMAIN_LMDB, code,
                               "%s does not fit into the cache's bound of %llu bytes (%s); prune it or raise max_bytes",
                               what, (unsigned long long)atomic_load(&store->max_bytes), store->data_path);
+    if (code == EFBIG)
+        return cbn__error_os(err, CBN_STATUS_LIMIT, code,
+                             "%s: %s: this process may not write files beyond %llu bytes (ulimit -f); raise that", what,
+                             store->data_path, (unsigned long long)cbn__datafile_size_limit());
     if (code == MDB_CORRUPTED || code == MDB_PAGE_NOTFOUND || code == MDB_INVALID)
         return cbn__error_set(err, CBN_STATUS_DAMAGED, CBN_DOMAIN_LMDB, code, "%s: %s holds damaged pages (%s)", what,
                               store->data_path, mdb_strerror(code));
@@ -226,6 +250,8 @@ static int32_t extend(struct cbn__store *store, struct cbn_error *err)
     uint64_t wanted = (meta->last_page + 1) * meta->page_bytes;
     if (!store->writable || meta->file_bytes >= wanted)
         return CBN_STATUS_OK;
+    if (wanted > cbn__datafile_size_limit())
+        return cbn__datafile_error(store, EFBIG, err, "cannot extend the cache");
     if (ftruncate(store->data_fd, (off_t)wanted) != 0)
         return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot extend %s", store->data_path);
     meta->file_bytes = wanted;
@@ -258,7 +284,8 @@ static uint64_t round_down(uint64_t bytes, uint64_t unit)
 static uint64_t wanted_map_bytes(struct cbn__store *store)
 {
     uint64_t file_bytes = (store->checked.last_page + 1) * store->checked.page_bytes;
-    uint64_t wanted = store->writable ? atomic_load(&store->max_bytes) : MAP_BYTES_MIN;
+    uint64_t bound = atomic_load(&store->max_bytes), limit = cbn__datafile_size_limit();
+    uint64_t wanted = !store->writable ? MAP_BYTES_MIN : bound < limit ? bound : limit;
     uint64_t map_bytes = wanted > file_bytes ? wanted : file_bytes;
     return round_down(map_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
 }
@@ -288,6 +315,9 @@ static int open_with_map_that_fits(struct cbn__store *store)
 {
     uint64_t used_bytes = (store->checked.last_page + 1) * store->checked.page_bytes;
     uint64_t map_bytes = wanted_map_bytes(store);
+    /* The first pages of a new file, and its tables. */
+    if (store->writable && store->checked.file_bytes == 0 && cbn__datafile_size_limit() < NEW_FILE_BYTES)
+        return EFBIG;
     int rc = open_environment(store, map_bytes);
     while (rc == ENOMEM && map_bytes / 2 >= MAP_BYTES_MIN && map_bytes / 2 >= used_bytes) {
         map_bytes = round_down(map_bytes / 2, (uint64_t)sysconf(_SC_PAGESIZE));
@@ -428,6 +458,7 @@ static int32_t open_tries(struct cbn__store *store, struct aside *aside, struct 
 int32_t cbn__datafile_open(struct cbn__store *store, struct cbn_error *err)
 {
     struct aside aside = {.fd = -1};
+    CBN__LOW_DESCRIPTORS_AUTO low = cbn__low_descriptors_hold(); /* LMDB opens the file by itself, too */
     int32_t status = open_tries(store, &aside, err);
     if (aside.fd >= 0) {
         (void)close(aside.fd);

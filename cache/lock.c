@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 
 #define NS_PER_MS 1000000ull
@@ -38,6 +39,7 @@ void cbn__lock_done(struct cbn__lock *lock)
 int cbn__lock_open_file(const char *path, bool writable, mode_t mode)
 {
     const int flags = O_CLOEXEC | O_NOFOLLOW;
+    CBN__LOW_DESCRIPTORS_AUTO low = cbn__low_descriptors_hold();
     if (!writable)
         return open(path, O_RDONLY | flags);
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | flags, mode);

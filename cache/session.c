@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -16,7 +17,7 @@ static void judge_code(struct cbn__store *store, int code)
 {
     if (code == MDB_CORRUPTED || code == MDB_PAGE_NOTFOUND || code == MDB_INVALID)
         atomic_store(&store->condemned, true);
-    if (code != 0 && code != MDB_NOTFOUND && code != MDB_MAP_FULL && code != MDB_TXN_FULL && code != ENOMEM)
+    if (code != 0 && code != MDB_NOTFOUND && code != MDB_MAP_FULL && code != MDB_TXN_FULL && code != ENOMEM && code != EFBIG)
         atomic_store(&store->failed, true);
 }
 
@@ -81,7 +82,8 @@ int32_t cbn__session_read_end(struct cbn__session *session, int code, struct cbn
 
 uint64_t cbn__session_map_bytes(struct cbn__store *store)
 {
-    uint64_t bytes = atomic_load(&store->max_bytes);
+    uint64_t bytes = atomic_load(&store->max_bytes), limit = cbn__datafile_size_limit();
+    bytes = bytes < limit ? bytes : limit;
     return bytes - bytes % (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -100,8 +102,17 @@ static int set_map(struct cbn__store *store)
     return rc;
 }
 
+/* A write behind RLIMIT_FSIZE would be a signal that kills the process. */
+static bool may_write(const struct cbn__store *store)
+{
+    struct stat file;
+    return fstat(store->data_fd, &file) == 0 && (uint64_t)file.st_size <= cbn__datafile_size_limit();
+}
+
 static int begin_write(struct cbn__store *store, MDB_txn **ret_txn)
 {
+    if (!may_write(store))
+        return EFBIG;
     if (cbn__datafile_mark(store) != CBN_STATUS_OK)
         return errno ? errno : EIO;
     int rc = set_map(store);
@@ -131,7 +142,7 @@ static int finish(struct cbn__session *session, int code)
     MDB_txn *txn = session->txn;
     session->txn = NULL;
     if (code == 0 && txn) {
-        code = mdb_txn_commit(txn);
+        code = cbn__datafile_write_code(session->store, mdb_txn_commit(txn));
         if (code == 0)
             atomic_store(&session->store->wrote, true);
     } else if (txn) {
@@ -159,7 +170,7 @@ int32_t cbn__session_write_end(struct cbn__session *session, int code, struct cb
     int sync_fd = -1;
     struct cbn__pages_meta committed = {0};
     if (atomic_load(&store->wrote) && store->data_fd >= 0) {
-        sync_fd = fcntl(store->data_fd, F_DUPFD_CLOEXEC, 0);
+        sync_fd = fcntl(store->data_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         (void)cbn__pages_read_meta(store->data_fd, &committed);
     }
     cbn__lock_release_exclusive(&store->lock);

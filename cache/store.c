@@ -263,6 +263,30 @@ int32_t cbn__store_put(struct cbn__store *store, uint32_t timeout_ms, const stru
     return status;
 }
 
+/* A record whose key has a wrong length is nobody's entry: each tells it under the hash that its bytes begin. */
+static int drop_misnamed(struct cbn__session *session, const struct cbn__hash *hash)
+{
+    MDB_cursor *cursor = NULL;
+    MDB_val key, value;
+    bool any = false;
+    int rc = mdb_cursor_open(session->txn, session->store->entries, &cursor);
+    if (rc != 0)
+        return rc;
+    for (rc = mdb_cursor_get(cursor, &key, &value, MDB_FIRST); rc == 0;
+         rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+        struct cbn__hash name = {{0}};
+        memcpy(name.bytes, key.mv_data, key.mv_size < sizeof(name.bytes) ? key.mv_size : sizeof(name.bytes));
+        if (key.mv_size == sizeof(((struct cbn__store_key *)0)->bytes) || !cbn__hash_equal(&name, hash))
+            continue;
+        rc = mdb_cursor_del(cursor, 0);
+        any = any || rc == 0;
+        if (rc != 0)
+            break;
+    }
+    mdb_cursor_close(cursor);
+    return rc != MDB_NOTFOUND ? rc : any ? 0 : MDB_NOTFOUND;
+}
+
 static int drop_majors(struct cbn__session *session, const struct cbn__hash *hash)
 {
     bool any = false;
@@ -291,7 +315,12 @@ int32_t cbn__store_drop(struct cbn__store *store, uint32_t timeout_ms, const str
 {
     struct cbn__session session;
     int32_t status = cbn__session_write(store, timeout_ms, &session, err);
-    return status == CBN_STATUS_OK ? cbn__session_write_end(&session, drop_majors(&session, hash), err) : status;
+    if (status != CBN_STATUS_OK)
+        return status;
+    int code = drop_majors(&session, hash);
+    if (code == MDB_NOTFOUND)
+        code = drop_misnamed(&session, hash);
+    return cbn__session_write_end(&session, code, err);
 }
 
 int32_t cbn__store_drop_if(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *key,

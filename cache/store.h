@@ -146,7 +146,11 @@ void cbn__store_fork_before(struct cbn__store *store);
 void cbn__store_fork_after(struct cbn__store *store);
 void cbn__store_fork_child(struct cbn__store *store);
 
-/* datafile.c. All but is_current: exclusive side held. */
+/* datafile.c. All but is_current and the two that name no store's state: exclusive side held. */
+/* RLIMIT_FSIZE of the process, UINT64_MAX: none. A write behind it raises SIGXFSZ, so none may be made. */
+uint64_t cbn__datafile_size_limit(void);
+/* LMDB answers EIO to a short write: ENOSPC where the disk is full, else the code as it was. */
+int cbn__datafile_write_code(const struct cbn__store *store, int code);
 int32_t cbn__datafile_open(struct cbn__store *store, struct cbn_error *err);
 void cbn__datafile_close(struct cbn__store *store);
 /* Either side held: the open file is the one in the folder, and no page that its meta page names can be missing. */

@@ -443,6 +443,40 @@ START_TEST(each_names_problems)
 }
 END_TEST
 
+static int keep_key(void *user, const struct cbn__hash *key, const struct cbn__entry *entry, const char *problem,
+                    uint32_t layer, const char *layer_path)
+{
+    (void)entry, (void)layer, (void)layer_path;
+    if (problem)
+        *(struct cbn__hash *)user = *key;
+    return problem != NULL;
+}
+
+/* No look-up can ask for such a record; what tells it can also drop it. */
+START_TEST(a_record_under_a_key_of_a_wrong_length_can_be_dropped)
+{
+    SCRATCH_AUTO scratch = scratch_make_in_memory();
+    struct cbn__cabinet *cabinet = open_cabinet(in(&scratch, "cache"), NULL);
+    ck_assert_int_eq(put(cabinet, 1, 5000, 13000), CBN_STATUS_OK);
+    struct cbn__store *store = cabinet->layers[0].store;
+    static const size_t lengths[] = {1, 5, 16, 17, 30};
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        char bytes[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+        struct cbn__hash told = {{0}};
+        MDB_txn *txn = NULL;
+        MDB_val name = {lengths[i], bytes}, value = {10, bytes};
+        ck_assert_int_eq(mdb_txn_begin(store->env, NULL, 0, &txn), 0);
+        ck_assert_int_eq(mdb_put(txn, store->entries, &name, &value, 0), 0);
+        ck_assert_int_eq(mdb_txn_commit(txn), 0);
+        ck_assert_int_eq(cbn__cabinet_each(cabinet, keep_key, &told, NULL), CBN_STATUS_OK);
+        ck_assert_int_eq(cbn__cabinet_drop(cabinet, &told, NULL), CBN_STATUS_OK);
+        ck_assert_int_eq(cbn__cabinet_drop(cabinet, &told, NULL), CBN_STATUS_NOT_FOUND);
+    }
+    ck_assert_int_eq(find(cabinet, 1, 5000), CBN__LOOKUP_HIT);
+    cbn__cabinet_close(cabinet);
+}
+END_TEST
+
 /* LMDB makes files shorter than their meta page says: healthy, and extended. */
 START_TEST(a_short_healthy_file)
 {
@@ -650,6 +684,7 @@ int main(void)
     tcase_add_test(cases, a_damaged_overlay_entry_is_served_by_a_base);
     tcase_add_test(cases, a_damaged_major_gives_way_to_an_older_one);
     tcase_add_test(cases, each_names_problems);
+    tcase_add_test(cases, a_record_under_a_key_of_a_wrong_length_can_be_dropped);
     tcase_add_test(cases, a_short_healthy_file);
     tcase_add_test(cases, the_walk_takes_what_lmdb_makes);
     tcase_add_test(cases, the_walk_refuses_trees_that_cannot_be);

@@ -86,7 +86,7 @@ static void format_refusal(const struct cbn__family *family, const struct cbn__d
                            char *ret_text, size_t text_bytes)
 {
     const char *name = family->candidates[candidate].template.name;
-    char guard[CBN_TEXT_BYTES];
+    char guard[CBN_TEXT_BYTES], value[VALUE_BYTES];
     switch (decision->candidates[candidate].refusal) {
     case CBN__REFUSAL_DISABLED:
         (void)snprintf(ret_text, text_bytes, "%s is switched off", name);
@@ -102,8 +102,9 @@ static void format_refusal(const struct cbn__family *family, const struct cbn__d
         return;
     case CBN__REFUSAL_GUARD:
         cbn__guard_format(family, decision, candidate, guard, sizeof(guard));
-        (void)snprintf(ret_text, text_bytes, "%s wants %s (it is %" PRId64 ")", name, guard,
-                       decision->candidates[candidate].value);
+        format_value(family->facts[decision->candidates[candidate].guard->fact], decision->candidates[candidate].value,
+                     value);
+        (void)snprintf(ret_text, text_bytes, "%s wants %s (it is %s)", name, guard, value);
         return;
     case CBN__REFUSAL_NONE:
         break;

@@ -27,6 +27,9 @@ What is there is served; what is not says where a compiler was looked for. docto
   $ . ./environment; cubinet warm --manifest m.json --arch sm_90a --quiet | tail -n 1
   requested 1, already 1, compiled 0, failed 0, uncovered 0, <S> s
   $ . ./environment; cubinet warm --manifest m.json --arch sm_89 --cache other
+  profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
+  request: arch=sm_89 m=0..131072
+  requested 1, already 0, compiled 0, failed 1, uncovered 0, <S> s
   ! cubinet: warm: no NVRTC at /nonexistent/libnvrtc.so (CUBINET_NVRTC): no such library; give the path of a libnvrtc.so file, or none to search
   [1]
   $ . ./environment; cubinet selftest

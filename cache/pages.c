@@ -357,7 +357,7 @@ static bool check_page(struct walk *walk, uint64_t page, enum tree tree, uint32_
 {
     if (!claim(walk, page, 1))
         return false;
-    uint8_t *bytes = malloc(walk->meta.page_bytes);
+    uint8_t *bytes = calloc(1, walk->meta.page_bytes);
     if (!bytes)
         return run_out(walk);
     bool sound = read_page(walk, page, bytes);

@@ -252,7 +252,7 @@ static int32_t load_builtins(struct cbn__nvrtc *nvrtc, struct cbn_error *err)
     const char *slash = strrchr(cbn__buf_text(&path), '/');
     if (slash)
         nvrtc->builtins = dlopen(cbn__buf_text(&path), OPEN_FLAGS);
-    const char *own_name = nvrtc->builtins ? cbn__library_soname(nvrtc->builtins) : NULL;
+    const char *own_name = slash && nvrtc->builtins ? cbn__library_soname(nvrtc->builtins) : NULL;
     if (!own_name || strcmp(own_name, slash + 1) == 0)
         return CBN_STATUS_OK;
     return cbn__error_own(err, CBN_STATUS_NO_COMPILER,

@@ -56,7 +56,7 @@ uint64_t cbn__datafile_size_limit(void)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX
-                                                                                  : (uint64_t)limit.rlim_cur;
+                                                                                   : (uint64_t)limit.rlim_cur;
 }
 
 int cbn__datafile_write_code(const struct cbn__store *store, int code)

@@ -17,7 +17,8 @@ static void judge_code(struct cbn__store *store, int code)
 {
     if (code == MDB_CORRUPTED || code == MDB_PAGE_NOTFOUND || code == MDB_INVALID)
         atomic_store(&store->condemned, true);
-    if (code != 0 && code != MDB_NOTFOUND && code != MDB_MAP_FULL && code != MDB_TXN_FULL && code != ENOMEM && code != EFBIG)
+    if (code != 0 && code != MDB_NOTFOUND && code != MDB_MAP_FULL && code != MDB_TXN_FULL && code != ENOMEM &&
+        code != EFBIG)
         atomic_store(&store->failed, true);
 }
 

@@ -35,7 +35,7 @@ list_missing_packages() {
     [ -e /usr/include/stdlib.h ] || echo libc6-dev
     [ "$1" = tests ] || return 0
     has_library check || echo check
-    for need in strace:strace unshare:util-linux flock:util-linux; do
+    for need in strace:strace unshare:util-linux flock:util-linux abidiff:abigail-tools; do
         has_program "${need%%:*}" || echo "${need#*:}"
     done
 }

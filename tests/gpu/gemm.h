@@ -29,6 +29,8 @@ struct problem_options {
 /* False: fp8_quantize failed, which is a fault already. */
 bool problem_create(struct suite *suite, struct tally *tally, const struct problem_options *options,
                     struct problem *ret_problem);
+/* codes and sa from x as it is now. */
+bool problem_quantize(struct suite *suite, struct tally *tally, struct problem *problem);
 /* ref and absref from the operands as they are now. */
 void problem_solve(struct problem *problem);
 void problem_done(struct problem *problem);

@@ -58,6 +58,7 @@ static const struct suite_case cases[] = {
     {"gemm/forms", case_gemm_forms, false, true},
     {"gemm/odd", case_gemm_odd, true, true},
     {"gemm/rows", case_gemm_rows, true, true},
+    {"gemm/edges", case_gemm_edges, true, true},
     {"gemm/plan", case_gemm_plan, true, true},
     {"gemm/end-to-end", case_gemm_end_to_end, false, true},
     {"capture/replay", case_capture_replay, false, false},

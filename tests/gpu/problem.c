@@ -34,7 +34,7 @@ static void fill_operands(struct problem *problem, const struct problem_options 
     gpu_launch_over(GPU_KERNEL_fill_bias, problem->n, bias);
 }
 
-static bool quantize_rows(struct suite *suite, struct tally *tally, struct problem *problem)
+bool problem_quantize(struct suite *suite, struct tally *tally, struct problem *problem)
 {
     struct cbn_fp8_quantize_args args = CBN_FP8_QUANTIZE_ARGS_INIT;
     struct cbn_error err = {0};
@@ -85,7 +85,7 @@ bool problem_create(struct suite *suite, struct tally *tally, const struct probl
         .absref = gpu_alloc(m * n * 8),
     };
     fill_operands(ret_problem, options, scale_rows);
-    if (!quantize_rows(suite, tally, ret_problem)) {
+    if (!problem_quantize(suite, tally, ret_problem)) {
         problem_done(ret_problem);
         return false;
     }

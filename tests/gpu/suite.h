@@ -123,6 +123,7 @@ void case_gemm_models(struct suite *suite, struct tally *tally);
 void case_gemm_forms(struct suite *suite, struct tally *tally);
 void case_gemm_odd(struct suite *suite, struct tally *tally);
 void case_gemm_rows(struct suite *suite, struct tally *tally);
+void case_gemm_edges(struct suite *suite, struct tally *tally);
 void case_gemm_plan(struct suite *suite, struct tally *tally);
 void case_gemm_end_to_end(struct suite *suite, struct tally *tally);
 void case_capture_replay(struct suite *suite, struct tally *tally);

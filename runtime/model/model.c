@@ -163,13 +163,15 @@ static int32_t explain_dtype(const struct load *load, const char *field, char re
     return status;
 }
 
-static void explain_exclusion(const struct load *load, const struct cbn__layer_set *layers, const struct cbn__row *row,
-                              char reason[REASON_BYTES])
+static int32_t explain_exclusion(const struct load *load, const struct cbn__layer_set *layers,
+                                 const struct cbn__row *row, char reason[REASON_BYTES])
 {
     struct cbn__quant_query query = {.layer = row->layer, .modules = row->modules, .layers = layers};
-    const char *field = cbn__quant_find_exclusion(&load->quant, &query);
+    const char *field = NULL;
+    int32_t status = cbn__quant_find_exclusion(&load->quant, &query, &field, load->err);
     if (field)
         (void)snprintf(reason, REASON_BYTES, "quantization_config.%s leaves it out in every layer", field);
+    return status;
 }
 
 static int32_t append_row(struct load *load, const struct cbn__layer_set *layers, const struct cbn__row *row)
@@ -182,7 +184,7 @@ static int32_t append_row(struct load *load, const struct cbn__layer_set *layers
     if (status == CBN_STATUS_OK)
         status = cbn__formula_eval(&load->scope, row->groups ? row->groups : "1", &groups);
     if (status == CBN_STATUS_OK)
-        explain_exclusion(load, layers, row, reason);
+        status = explain_exclusion(load, layers, row, reason);
     if (status == CBN_STATUS_OK && row->dtype_field && !*reason)
         status = explain_dtype(load, row->dtype_field, reason);
     if (status != CBN_STATUS_OK)

@@ -116,34 +116,72 @@ static int64_t match_entry(struct span entry, struct span module)
     return layer != MATCH_NONE && is_ancestor(rest, module) ? layer : MATCH_NONE;
 }
 
-/* Takes the layers that the entry leaves out from those that are left. */
-static void remove_matches(struct cbn__layer_set *left, struct span entry, const char *modules)
+/* Takes the layers in which the entry leaves the module out from those that are left. */
+static void remove_match(struct cbn__layer_set *left, struct span entry, struct span module)
 {
-    while (*modules) {
-        size_t length = strcspn(modules, " ");
-        int64_t layer = match_entry(entry, (struct span){modules, length});
-        if (layer == MATCH_EVERY_LAYER)
-            memset(left, 0, sizeof(*left));
-        else
-            cbn__layer_set_remove(left, layer);
-        modules += length + strspn(modules + length, " ");
+    int64_t layer = match_entry(entry, module);
+    if (layer == MATCH_EVERY_LAYER)
+        memset(left, 0, sizeof(*left));
+    else
+        cbn__layer_set_remove(left, layer);
+}
+
+/* One of the modules that a weight merges. */
+struct part {
+    struct span module;
+    struct cbn__layer_set left; /* where it is quantised */
+    const char *field;          /* that leaves it out in the last of its layers, or NULL */
+};
+
+static void find_part(const struct cbn__quant *quant, const struct cbn__quant_query *query, struct part *part)
+{
+    struct span layer = {query->layer, strlen(query->layer)};
+    part->left = *query->layers;
+    part->field = NULL;
+    for (uint32_t i = 0; i < CBN__QUANT_LISTS; i++) {
+        for (size_t j = 0; j < json_array_size(quant->lists[i]) && part->left.count > 0; j++) {
+            const json_t *text = json_array_get(quant->lists[i], j);
+            struct span entry = {json_string_value(text), json_string_length(text)};
+            remove_match(&part->left, entry, layer);
+            remove_match(&part->left, entry, part->module);
+            if (part->left.count == 0)
+                part->field = list_fields[i];
+        }
     }
 }
 
-const char *cbn__quant_find_exclusion(const struct cbn__quant *quant, const struct cbn__quant_query *query)
+/* Engines refuse to merge what is quantised with what is not, so no kernel would be the right answer. */
+static int32_t check_alike(const char *layer, const struct part *a, const struct part *b, struct cbn_error *err)
 {
-    struct cbn__layer_set left = *query->layers;
-    for (uint32_t i = 0; i < CBN__QUANT_LISTS; i++) {
-        for (size_t j = 0; j < json_array_size(quant->lists[i]) && left.count > 0; j++) {
-            const json_t *text = json_array_get(quant->lists[i], j);
-            struct span entry = {json_string_value(text), json_string_length(text)};
-            remove_matches(&left, entry, query->layer);
-            remove_matches(&left, entry, query->modules ? query->modules : "");
-            if (left.count == 0)
-                return list_fields[i];
-        }
+    for (int64_t i = 0; i < CBN__LAYERS_MAX; i++) {
+        bool has_a = cbn__layer_set_has(&a->left, i);
+        if (has_a == cbn__layer_set_has(&b->left, i))
+            continue;
+        struct span in = has_a ? a->module : b->module, out = has_a ? b->module : a->module;
+        return cbn__error_own(err, CBN_STATUS_UNSUPPORTED,
+                              "quantization_config: some of the modules of %s are quantised and some are not: in layer "
+                              "%lld %.*s is, %.*s is not; leave out all or none of them",
+                              layer, (long long)i, (int)in.length, in.text, (int)out.length, out.text);
     }
-    return NULL;
+    return CBN_STATUS_OK;
+}
+
+int32_t cbn__quant_find_exclusion(const struct cbn__quant *quant, const struct cbn__quant_query *query,
+                                  const char **ret_field, struct cbn_error *err)
+{
+    const char *modules = query->modules ? query->modules : query->layer;
+    struct part first = {.module = {modules, strcspn(modules, " ")}}, other;
+    find_part(quant, query, &first);
+    for (modules += first.module.length; *modules; modules += other.module.length) {
+        modules += strspn(modules, " ");
+        other.module = (struct span){modules, strcspn(modules, " ")};
+        find_part(quant, query, &other);
+        int32_t status = check_alike(query->layer, &first, &other, err);
+        if (status != CBN_STATUS_OK)
+            return status;
+    }
+    *ret_field = first.field;
+    return CBN_STATUS_OK;
 }
 
 /* A "*" that is not a whole component, and "re:", mean patterns whose dialect differs from engine to engine. */

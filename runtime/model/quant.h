@@ -34,9 +34,10 @@ struct cbn__quant_query {
 int32_t cbn__quant_read(const json_t *config, const char *where, struct cbn__quant *ret_quant, struct cbn_error *err);
 
 /*
- * The field that leaves the layer out in every decoder layer; NULL when a kernel is needed somewhere. A merged weight
- * is left out where any of its modules is: one weight has one format.
+ * ret_field: the field that leaves the layer out in every decoder layer; NULL when a kernel is needed somewhere.
+ * UNSUPPORTED where a decoder layer has some of the modules of a merged weight left out, and some not.
  */
-const char *cbn__quant_find_exclusion(const struct cbn__quant *quant, const struct cbn__quant_query *query);
+int32_t cbn__quant_find_exclusion(const struct cbn__quant *quant, const struct cbn__quant_query *query,
+                                  const char **ret_field, struct cbn_error *err);
 
 #endif

@@ -67,15 +67,17 @@ static const struct {
     {"[\"language_model.model.layers.*.self_attn.o_proj\"]", "self_attn.o_proj", 0},
     {"[\"*.o_proj\"]", "self_attn.o_proj", 0},
     {"[\"*.self_attn\"]", "self_attn.o_proj", 0},
-    {"[\"q_a_proj\"]", "self_attn.fused_qkv_a_proj_with_mqa", 0},
+    {"[\"q_a_proj\", \"self_attn.kv_a_proj_with_mqa\"]", "self_attn.fused_qkv_a_proj_with_mqa", 0},
     {"[\"fused_qkv_a_proj_with_mqa\"]", "self_attn.fused_qkv_a_proj_with_mqa", 0},
     {"[\"mlp.experts\"]", "mlp.experts.w13", 0},
     {"[\"mlp.experts\"]", "mlp.shared_experts.down_proj", 1},
-    {"[\"experts.17.up_proj\"]", "mlp.experts.w13", 0},
-    {"[\"mlp.gate_proj\"]", "mlp.gate_up_proj", 0},
-    {"[\"mlp.gate_proj\"]", "mlp.shared_experts.gate_up_proj", 1},
-    {"[\"model.layers.0\", \"model.layers.1.mlp\", \"layers.2.mlp.up_proj\"]", "mlp.gate_up_proj", 0},
-    {"[\"model.layers.0\", \"model.layers.1.mlp\", \"layers.2.mlp.up_proj\"]", "mlp.down_proj", 1},
+    {"[\"experts.17.up_proj\", \"experts.17.gate_proj\"]", "mlp.experts.w13", 0},
+    {"[\"mlp.gate_proj\", \"mlp.up_proj\"]", "mlp.gate_up_proj", 0},
+    {"[\"mlp.gate_proj\", \"mlp.up_proj\"]", "mlp.shared_experts.gate_up_proj", 1},
+    {"[\"model.layers.0\", \"layers.1.mlp\", \"layers.2.mlp.up_proj\", \"layers.2.mlp.gate_proj\"]", "mlp.gate_up_proj",
+     0},
+    {"[\"model.layers.0\", \"layers.1.mlp\", \"layers.2.mlp.up_proj\", \"layers.2.mlp.gate_proj\"]", "mlp.down_proj",
+     1},
     {"[\"model.layers.0\", \"model.layers.0\", \"model.layers.1\"]", "mlp.gate_up_proj", 1},
     {"[\"model.layers.3\", \"model.layers.4\", \"model.layers.5\"]", "mlp.gate_up_proj", 1},
     {"[\"model.layers.99999999999999999999\", \"model.layers.-1\"]", "self_attn.o_proj", 1},
@@ -92,6 +94,48 @@ START_TEST(test_exclusions)
         ck_assert_int_eq(strstr(shape->reason, fields[i]) != NULL, !shape->fp8);
         cbn_model_destroy(model);
     }
+}
+END_TEST
+
+/* A list that cuts through a merged weight, and what the refusal says of it. */
+static const struct {
+    const char *model, *entries, *layer, *words;
+} halves[] = {
+    {"DeepSeek-V3", "[\"self_attn.q_a_proj\"]", "self_attn.fused_qkv_a_proj_with_mqa",
+     "in layer 0 self_attn.kv_a_proj_with_mqa is, self_attn.q_a_proj is not"},
+    {"DeepSeek-V3", "[\"kv_a_proj_with_mqa\"]", "self_attn.fused_qkv_a_proj_with_mqa",
+     "in layer 0 self_attn.q_a_proj is, self_attn.kv_a_proj_with_mqa is not"},
+    {"DeepSeek-V3", "[\"model.layers.60.self_attn.q_a_proj\"]", "self_attn.fused_qkv_a_proj_with_mqa",
+     "in layer 60 self_attn.kv_a_proj_with_mqa is, self_attn.q_a_proj is not"},
+    {"DeepSeek-V3", "[\"mlp.gate_proj\", \"model.layers.0.mlp.up_proj\"]", "mlp.gate_up_proj",
+     "in layer 1 mlp.up_proj is, mlp.gate_proj is not"},
+    {"DeepSeek-V3", "[\"experts.17.up_proj\"]", "mlp.experts.w13",
+     "in layer 3 mlp.experts.*.gate_proj is, mlp.experts.*.up_proj is not"},
+    {"Qwen3-32B-FP8", "[\"q_proj\", \"k_proj\"]", "self_attn.qkv_proj",
+     "in layer 0 self_attn.v_proj is, self_attn.q_proj is not"},
+    {"Qwen3-32B-FP8", "[\"v_proj\"]", "self_attn.qkv_proj", "in layer 0 self_attn.q_proj is, self_attn.v_proj is not"},
+};
+
+START_TEST(test_half_a_merged_weight)
+{
+    char words[256];
+    (void)snprintf(words, sizeof(words), "some of the modules of %s are quantised and some are not: %s",
+                   halves[_i].layer, halves[_i].words);
+    expect_refusal(edit_quant(halves[_i].model, "modules_to_not_convert", halves[_i].entries), 1, 0,
+                   CBN_STATUS_UNSUPPORTED, words);
+}
+END_TEST
+
+/* Two lists that leave out a half each leave out the whole. */
+START_TEST(test_halves_of_two_lists)
+{
+    json_t *config = edit_quant("DeepSeek-V3", "modules_to_not_convert", "[\"q_a_proj\"]");
+    json_object_set_new(json_object_get(config, "quantization_config"), "ignored_layers",
+                        json_pack("[s]", "kv_a_proj_with_mqa"));
+    struct cbn_model *model = load_config(config, 1, 0);
+    ck_assert_uint_eq(find_shape(model, "self_attn.fused_qkv_a_proj_with_mqa")->fp8, 0);
+    ck_assert_uint_eq(find_shape(model, "self_attn.q_b_proj")->fp8, 1);
+    cbn_model_destroy(model);
 }
 END_TEST
 
@@ -116,8 +160,10 @@ START_TEST(test_exclusion_in_scattered_layers)
 {
     for (int last = 61; last <= 62; last++) {
         json_t *config = read_model("Qwen3.6-27B-FP8"), *list = json_array();
-        for (int i = 0; i <= last; i++)
+        for (int i = 0; i <= last; i++) {
             json_array_append_new(list, json_sprintf("model.language_model.layers.%d.linear_attn.in_proj_z", i));
+            json_array_append_new(list, json_sprintf("model.language_model.layers.%d.linear_attn.in_proj_qkv", i));
+        }
         json_object_set_new(json_object_get(config, "quantization_config"), "modules_to_not_convert", list);
         struct cbn_model *model = load_config(config, 1, 0);
         ck_assert_uint_eq(find_shape(model, "linear_attn.in_proj_qkvz")->fp8, last == 61);
@@ -190,6 +236,8 @@ int main(void)
     TCase *tcase = make_case(suite, "quant");
     tcase_add_loop_test(tcase, test_bad_quantization, 0, COUNT(bad_quants));
     tcase_add_loop_test(tcase, test_exclusions, 0, COUNT(exclusions));
+    tcase_add_loop_test(tcase, test_half_a_merged_weight, 0, COUNT(halves));
+    tcase_add_test(tcase, test_halves_of_two_lists);
     tcase_add_test(tcase, test_exclusion_layer_by_layer);
     tcase_add_test(tcase, test_exclusion_in_scattered_layers);
     tcase_add_test(tcase, test_real_lists_leave_nothing_out);

@@ -178,7 +178,7 @@ int32_t cbn__folder_probe_lock(const char *path, uint32_t timeout_ms, struct cbn
     if (fd < 0 && errno == ENOENT)
         return cbn__error_own(err, CBN_STATUS_NOT_FOUND, "no lock file yet");
     if (fd < 0)
-        return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot open %s; give it to this user", cbn__buf_text(&file));
+        return cbn__lock_explain(cbn__buf_text(&file), errno, err);
     uint64_t deadline_ns = cbn__clock_monotonic_ns() + timeout_ms * NS_PER_MS;
     int32_t status = cbn__lock_poll(fd, F_RDLCK, CBN__LOCK_DATA_BYTE, deadline_ns, PROBE_PAUSE_NS, NULL);
     int code = errno;

@@ -36,15 +36,39 @@ void cbn__lock_done(struct cbn__lock *lock)
     (void)pthread_mutex_destroy(&lock->mutex);
 }
 
+/* NONBLOCK: a FIFO or a device would wait for its other end. ENXIO is what open(2) itself says of a socket. */
+static int open_regular(const char *path, int flags)
+{
+    struct stat status;
+    int fd = open(path, flags | O_NONBLOCK);
+    if (fd < 0 || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)))
+        return fd;
+    (void)close(fd);
+    errno = ENXIO;
+    return -1;
+}
+
+static bool is_irregular(int code)
+{
+    return code == ENXIO || code == ENODEV || code == EISDIR || code == ELOOP;
+}
+
+int32_t cbn__lock_explain(const char *path, int code, struct cbn_error *err)
+{
+    if (is_irregular(code))
+        return cbn__error_own(err, CBN_STATUS_UNTRUSTED, "the lock file %s is no regular file; remove it", path);
+    return cbn__error_os(err, CBN_STATUS_IO, code, "cannot open the lock file %s; give its folder to this user", path);
+}
+
 int cbn__lock_open_file(const char *path, bool writable, mode_t mode)
 {
     const int flags = O_CLOEXEC | O_NOFOLLOW;
     CBN__LOW_DESCRIPTORS_AUTO low = cbn__low_descriptors_hold();
     if (!writable)
-        return open(path, O_RDONLY | flags);
+        return open_regular(path, O_RDONLY | flags);
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | flags, mode);
     if (fd < 0)
-        return errno == EEXIST ? open(path, O_RDWR | flags) : -1;
+        return errno == EEXIST ? open_regular(path, O_RDWR | flags) : -1;
     /* A umask of 077 must not lock the group out of a folder that is shared with it. */
     if (fchmod(fd, mode) != 0) {
         int code = errno;
@@ -75,9 +99,10 @@ static int32_t open_locked(struct cbn__lock *lock)
         return CBN_STATUS_OK;
     lock->fd = cbn__lock_open_file(lock->path, lock->writable, lock->mode);
     lock->present = false;
-    if (lock->fd >= 0)
-        be_present(lock);
-    return lock->fd >= 0 || !lock->writable ? CBN_STATUS_OK : CBN_STATUS_IO;
+    if (lock->fd < 0)
+        return lock->writable || is_irregular(errno) ? CBN_STATUS_IO : CBN_STATUS_OK;
+    be_present(lock);
+    return CBN_STATUS_OK;
 }
 
 int32_t cbn__lock_open(struct cbn__lock *lock, struct cbn_error *err)
@@ -86,10 +111,7 @@ int32_t cbn__lock_open(struct cbn__lock *lock, struct cbn_error *err)
     int32_t status = open_locked(lock);
     int code = errno;
     (void)pthread_mutex_unlock(&lock->mutex);
-    if (status != CBN_STATUS_OK)
-        (void)cbn__error_os(err, CBN_STATUS_IO, code, "cannot open the lock file %s; give its folder to this user",
-                            lock->path);
-    return status;
+    return status == CBN_STATUS_OK ? status : cbn__lock_explain(lock->path, code, err);
 }
 
 int32_t cbn__lock_poll(int fd, short type, off_t byte, uint64_t deadline_ns, uint64_t longest_pause_ns,

@@ -42,7 +42,7 @@ struct cbn__lock {
 void cbn__lock_init(struct cbn__lock *lock, const char *path, bool writable, mode_t mode);
 void cbn__lock_done(struct cbn__lock *lock);
 
-/* Opens the file, makes it when writable. OK, or IO with err set. */
+/* Opens the file, makes it when writable. OK; IO, or UNTRUSTED for what is no regular file, with err set. */
 int32_t cbn__lock_open(struct cbn__lock *lock, struct cbn_error *err);
 
 /* OK, TIMEOUT or IO. */
@@ -61,8 +61,13 @@ void cbn__lock_fork_after(struct cbn__lock *lock);
 /* true when no thread of the parent was inside at the fork. */
 bool cbn__lock_fork_child(struct cbn__lock *lock);
 
-/* Opens a lock file for its owner only, or for the group when mode says so. -1 and errno. */
+/*
+ * Opens a lock file for its owner only, or for the group when mode says so. -1 and errno; never waits: what is no
+ * regular file (a FIFO would wait for its other end) is refused.
+ */
 int cbn__lock_open_file(const char *path, bool writable, mode_t mode);
+/* Says why cbn__lock_open_file failed, and the mend. IO, or UNTRUSTED for what is no regular file. */
+int32_t cbn__lock_explain(const char *path, int code, struct cbn_error *err);
 
 /* Polls for one byte until the deadline; *ret_waited (may be NULL) when it was not free at once. OK, TIMEOUT, IO. */
 int32_t cbn__lock_poll(int fd, short type, off_t byte, uint64_t deadline_ns, uint64_t longest_pause_ns,

@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+#include "cache/folder.h"
+
 #define NS_PER_MS 1000000ull
 
 /* In tests every wait that must succeed gets this, and every one that must not gets SHORT. */
@@ -72,6 +74,59 @@ START_TEST(a_reader_makes_no_file)
     cbn__lock_release_exclusive(&lock);
     ck_assert_int_eq(count_files(scratch.path, ""), 0);
     cbn__lock_done(&lock);
+}
+END_TEST
+
+static void plant_irregular(const char *path, int kind)
+{
+    ck_assert_int_eq(kind == 0   ? mkfifo(path, 0600)
+                     : kind == 1 ? mkdir(path, 0700)
+                     : kind == 2 ? symlink("elsewhere", path)
+                                 : mknod(path, S_IFSOCK | 0600, 0),
+                     0);
+}
+
+/* A FIFO, a folder, a link, a socket: refused with a mend, for a writer, a reader, a probe; nothing waits. */
+START_TEST(what_is_no_regular_file_is_refused)
+{
+    SCRATCH_AUTO scratch = scratch_make();
+    (void)alarm(60);
+    ck_assert_int_eq(mkdir(in(&scratch, "cache"), 0700), 0);
+    const char *path = in(&scratch, "cache/lock");
+    plant_irregular(path, _i);
+    for (int writable = 0; writable < 2; writable++) {
+        struct cbn__lock lock;
+        struct cbn_error err = {0};
+        cbn__lock_init(&lock, path, writable, 0600);
+        ck_assert_int_eq(cbn__lock_open(&lock, &err), CBN_STATUS_UNTRUSTED);
+        ck_assert_ptr_nonnull(strstr(err.message, "is no regular file; remove it"));
+        ck_assert_int_eq(cbn__lock_shared(&lock, SHORT_MS), CBN_STATUS_IO);
+        cbn__lock_done(&lock);
+    }
+    struct cbn__cabinet_options options = options_for(in(&scratch, "cache"), NULL);
+    struct cbn__cabinet *cabinet = NULL;
+    struct cbn_error err = {0};
+    ck_assert_int_eq(cbn__cabinet_open(&options, &cabinet, &err), CBN_STATUS_UNTRUSTED);
+    ck_assert_ptr_nonnull(strstr(err.message, path));
+    cbn__cabinet_close(cabinet);
+    ck_assert_int_eq(cbn__folder_probe_lock(in(&scratch, "cache"), SHORT_MS, &err), CBN_STATUS_UNTRUSTED);
+    (void)alarm(0);
+}
+END_TEST
+
+/* Put in its place while it is open. */
+START_TEST(a_fifo_in_its_place_is_refused)
+{
+    SCRATCH_AUTO scratch = scratch_make();
+    struct cbn__lock lock;
+    (void)alarm(60);
+    cbn__lock_init(&lock, in(&scratch, "lock"), true, 0600);
+    ck_assert_int_eq(cbn__lock_open(&lock, NULL), CBN_STATUS_OK);
+    ck_assert_int_eq(unlink(in(&scratch, "lock")), 0);
+    plant_irregular(in(&scratch, "lock"), 0);
+    ck_assert_int_eq(cbn__lock_exclusive(&lock, SHORT_MS), CBN_STATUS_IO);
+    cbn__lock_done(&lock);
+    (void)alarm(0);
 }
 END_TEST
 
@@ -367,6 +422,8 @@ int main(void)
     tcase_add_test(cases, shared_and_exclusive_in_one_process);
     tcase_add_test(cases, shared_and_exclusive_between_descriptions);
     tcase_add_test(cases, a_reader_makes_no_file);
+    tcase_add_loop_test(cases, what_is_no_regular_file_is_refused, 0, 4);
+    tcase_add_test(cases, a_fifo_in_its_place_is_refused);
     tcase_add_test(cases, a_removed_lock_file_is_noticed);
     tcase_add_test(cases, a_writer_that_waits_holds_new_readers_back);
     tcase_add_test(cases, threads_and_two_descriptions_count_right);

@@ -328,14 +328,20 @@ static int open_with_map_that_fits(struct cbn__store *store)
     return rc;
 }
 
+/* All or none: a file that has lost one of them, or its name, is damaged. MDB_NOTFOUND: none. */
 static int open_tables(struct cbn__store *store, MDB_txn *txn, unsigned flags)
 {
-    int rc = mdb_dbi_open(txn, entries_table, flags, &store->entries);
-    if (rc == 0)
-        rc = mdb_dbi_open(txn, usage_table, flags, &store->usage_table);
-    if (rc == 0)
-        rc = mdb_dbi_open(txn, meta_table, flags, &store->meta);
-    return rc;
+    MDB_dbi *const handles[] = {&store->entries, &store->usage_table, &store->meta};
+    const char *const names[] = {entries_table, usage_table, meta_table};
+    const size_t count = sizeof(names) / sizeof(names[0]);
+    size_t present = 0;
+    for (size_t i = 0; i < count; i++) {
+        int rc = mdb_dbi_open(txn, names[i], flags, handles[i]);
+        if (rc != 0 && rc != MDB_NOTFOUND)
+            return rc;
+        present += rc == 0;
+    }
+    return present == count ? 0 : present ? MDB_CORRUPTED : MDB_NOTFOUND;
 }
 
 static MDB_val format_key_value(void)

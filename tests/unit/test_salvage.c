@@ -11,6 +11,7 @@
 #define PINNED_EVERY 40u
 #define SAMPLE_STEP 241u /* prime to the page: every place of a page is met */
 #define PAGE 4096u
+#define TELL_MOST 20u
 
 struct file {
     uint8_t *bytes;
@@ -84,7 +85,7 @@ static uint32_t hits_of(struct cbn__cabinet *cabinet)
 }
 
 struct sweep {
-    uint64_t flips, aside, unharmed, least_hits, lost;
+    uint64_t flips, aside, unharmed, least_hits, lost, told;
 };
 
 static void flip(const char *folder, const struct file *file, size_t at, struct sweep *sweep)
@@ -100,6 +101,8 @@ static void flip(const char *folder, const struct file *file, size_t at, struct 
     sweep->aside += count_files(folder, "data.mdb.damaged-") > 0;
     sweep->unharmed += hits == ENTRIES;
     sweep->lost += ENTRIES - hits;
+    if (hits + 1 < ENTRIES && sweep->told++ < TELL_MOST)
+        fprintf(stderr, "byte %zu of page %zu: %u entries served\n", at % PAGE, at / PAGE, hits);
     if (hits < sweep->least_hits)
         sweep->least_hits = hits;
 }
@@ -135,9 +138,10 @@ START_TEST(every_byte_of_every_tree_page)
         (unsigned long long)pages, (unsigned long long)sweep.flips, (unsigned long long)sweep.aside,
         (unsigned long long)sweep.unharmed, ENTRIES, (unsigned long long)sweep.least_hits,
         (unsigned long long)sweep.lost);
+    (void)fflush(stdout);
     ck_assert_uint_ge(pages, 20);
     ck_assert_uint_gt(sweep.aside, 0);
-    ck_assert_uint_ge(sweep.least_hits, ENTRIES / 2);
+    ck_assert_uint_ge(sweep.least_hits, ENTRIES - 1);
     free(file.bytes);
 }
 END_TEST

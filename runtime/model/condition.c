@@ -27,10 +27,17 @@ static const json_t *get_field(const struct find *find, const char *field)
 static int32_t read_count(const struct find *find, const char *field, int64_t *ret_value)
 {
     const json_t *value = get_field(find, field);
-    bool zero = json_is_null(value) || (json_is_integer(value) && json_integer_value(value) == 0);
+    json_int_t count = json_integer_value(value);
     *ret_value = 0;
-    return zero ? CBN_STATUS_OK
-                : cbn__json_read_extent(find->scope->config, find->scope->where, field, ret_value, find->scope->err);
+    if (json_is_null(value) || (json_is_integer(value) && count == 0))
+        return CBN_STATUS_OK;
+    if (!json_is_integer(value))
+        return cbn__error_own(find->scope->err, CBN_STATUS_INVALID, "%s%s is %s; it must be 0 or a positive integer",
+                              find->scope->where, field, cbn__json_type_name(value));
+    if (count < 0)
+        return cbn__error_own(find->scope->err, CBN_STATUS_INVALID, "%s%s is %lld; it must be 0 or a positive integer",
+                              find->scope->where, field, (long long)count);
+    return cbn__json_read_extent(find->scope->config, find->scope->where, field, ret_value, find->scope->err);
 }
 
 static int32_t check_array(const struct find *find, const char *field, const json_t *array, const char *of)

@@ -133,18 +133,21 @@ static int32_t walk_atom(struct walk *walk, int64_t *ret_value)
     return status;
 }
 
-/* "tp 3 does not divide num_attention_heads (128)" */
+/* "tp 3 does not divide num_attention_heads (128)"; the divisor may be a field too */
 static int32_t refuse_division(const struct walk *walk, const char *start, int length, int64_t value, const char *name,
                                int64_t divisor)
 {
+    int64_t ranks;
+    bool sharded = find_ranks(walk->scope, name, &ranks);
     bool alternatives = memchr(start, '|', (size_t)length) != NULL;
     if (alternatives) {
         start = walk->field;
         length = (int)strlen(walk->field);
     }
-    return cbn__error_own(walk->scope->err, CBN_STATUS_INVALID,
-                          "%s %lld does not divide %s%.*s (%lld); give a number of ranks that does", name,
-                          (long long)divisor, walk->scope->where, length, start, (long long)value);
+    return cbn__error_own(walk->scope->err, CBN_STATUS_INVALID, "%s%s %lld does not divide %s%.*s (%lld); %s",
+                          sharded ? "" : walk->scope->where, name, (long long)divisor, walk->scope->where, length,
+                          start, (long long)value,
+                          sharded ? "give a number of ranks that does" : "check these fields of the config");
 }
 
 static int32_t walk_factor(struct walk *walk, int64_t *ret_value)

@@ -233,7 +233,7 @@ static int32_t read_list(const struct quant_config *quant, const char *field, co
     return CBN_STATUS_OK;
 }
 
-/* A string field whose value must be one of two; where optional is set it may be absent. */
+/* A string field whose value must be one of two, or one where other is NULL; optional: it may be absent. */
 static int32_t check_text(const struct quant_config *quant, const char *field, const char *one, const char *other,
                           bool optional)
 {
@@ -245,11 +245,12 @@ static int32_t check_text(const struct quant_config *quant, const char *field, c
     if (!text)
         return cbn__error_own(quant->err, CBN_STATUS_INVALID, "%s%s is missing; block FP8 says \"%s\"", quant->where,
                               field, one);
-    if (strcmp(text, one) == 0 || strcmp(text, other) == 0)
+    if (strcmp(text, one) == 0 || (other && strcmp(text, other) == 0))
         return CBN_STATUS_OK;
     return cbn__error_own(quant->err, CBN_STATUS_UNSUPPORTED,
-                          "%s%s is \"%s\"; only \"%s\" with 128x128 blocks is taken: give a block FP8 checkpoint",
-                          quant->where, field, cbn__json_quote(text, quote), one);
+                          "%s%s is \"%s\"; only \"%s\"%s%s%s with 128x128 blocks is taken: give a block FP8 checkpoint",
+                          quant->where, field, cbn__json_quote(text, quote), one, other ? " or \"" : "",
+                          other ? other : "", other ? "\"" : "");
 }
 
 static int32_t check_block_size(const struct quant_config *quant)
@@ -275,11 +276,11 @@ static int32_t check_block_size(const struct quant_config *quant)
 /* scale_fmt tells what values weight scales have, not how they are stored: both kinds are block FP8. */
 static int32_t check_format(const struct quant_config *quant)
 {
-    int32_t status = check_text(quant, "quant_method", "fp8", "fp8", false);
+    int32_t status = check_text(quant, "quant_method", "fp8", NULL, false);
     if (status == CBN_STATUS_OK)
         status = check_text(quant, "fmt", "e4m3", "float8_e4m3fn", true);
     if (status == CBN_STATUS_OK)
-        status = check_text(quant, "activation_scheme", "dynamic", "dynamic", true);
+        status = check_text(quant, "activation_scheme", "dynamic", NULL, true);
     if (status == CBN_STATUS_OK)
         status = check_block_size(quant);
     return status == CBN_STATUS_OK ? check_text(quant, "scale_fmt", "ue8m0", "float", true) : status;

@@ -21,8 +21,8 @@ Broken and foreign configs: an answer each, in the exit status and on stderr.
   cubinet: shapes: quantization_config.weight_block_size is missing, so the scales are not per block; give a checkpoint with [128, 128]
   cubinet: shapes: quantization_config.weight_block_size is [1, 32]; only [128, 128] is taken
   cubinet: shapes: quantization_config.quant_method is "mxfp8"; only "fp8" with 128x128 blocks is taken: give a block FP8 checkpoint
-  cubinet: shapes: quantization_config.fmt is "e5m2"; only "e4m3" with 128x128 blocks is taken: give a block FP8 checkpoint
-  cubinet: shapes: quantization_config.scale_fmt is "bf16"; only "ue8m0" with 128x128 blocks is taken: give a block FP8 checkpoint
+  cubinet: shapes: quantization_config.fmt is "e5m2"; only "e4m3" or "float8_e4m3fn" with 128x128 blocks is taken: give a block FP8 checkpoint
+  cubinet: shapes: quantization_config.scale_fmt is "bf16"; only "ue8m0" or "float" with 128x128 blocks is taken: give a block FP8 checkpoint
   cubinet: shapes: quantization_config.quant_method is "awq"; only "fp8" with 128x128 blocks is taken: give a block FP8 checkpoint
   cubinet: shapes: quantization_config.quant_method is "gptq"; only "fp8" with 128x128 blocks is taken: give a block FP8 checkpoint
   cubinet: shapes: quantization_config.quant_method is "bitsandbytes"; only "fp8" with 128x128 blocks is taken: give a block FP8 checkpoint

@@ -117,6 +117,9 @@ START_TEST(test_ranks_that_do_not_divide_name_the_field)
     json_t *config = read_model("DeepSeek-V4-Flash-FP8");
     json_object_set_new(config, "o_groups", json_integer(7));
     expect_refusal(config, 1, 0, CBN_STATUS_INVALID, "o_groups 7 does not divide");
+    ck_assert_ptr_nonnull(strstr(error.message, "check these fields of the config"));
+    ck_assert_ptr_null(strstr(error.message, "ranks"));
+    expect_refusal(read_model("DeepSeek-V3"), 3, 0, CBN_STATUS_INVALID, "(128); give a number of ranks that does");
 }
 END_TEST
 
@@ -250,7 +253,16 @@ START_TEST(test_conditions_that_cannot_be_told)
     expect_refusal(config, 1, 0, CBN_STATUS_INVALID, "first_k_dense_replace is missing");
     config = read_model("DeepSeek-V3");
     json_object_set_new(config, "n_shared_experts", json_integer(-1));
-    expect_refusal(config, 1, 0, CBN_STATUS_INVALID, "n_shared_experts is -1");
+    expect_refusal(config, 1, 0, CBN_STATUS_INVALID, "n_shared_experts is -1; it must be 0 or a positive integer");
+    config = read_model("DeepSeek-V3");
+    json_object_set_new(config, "first_k_dense_replace", json_integer(-1));
+    expect_refusal(config, 1, 0, CBN_STATUS_INVALID, "first_k_dense_replace is -1; it must be 0 or a positive integer");
+    config = read_model("DeepSeek-V3");
+    json_object_set_new(config, "first_k_dense_replace", json_real(0.5));
+    expect_refusal(config, 1, 0, CBN_STATUS_INVALID, "first_k_dense_replace is a real number; it must be 0 or");
+    config = read_model("DeepSeek-V3");
+    json_object_set_new(config, "first_k_dense_replace", json_integer((json_int_t)1 << 31));
+    expect_refusal(config, 1, 0, CBN_STATUS_LIMIT, "first_k_dense_replace is 2147483648");
     config = read_model("DeepSeek-V3");
     json_object_set_new(config, "first_k_dense_replace", json_integer(62));
     expect_refusal(config, 1, 0, CBN_STATUS_INVALID, "first_k_dense_replace is 62, more than num_hidden_layers (61)");

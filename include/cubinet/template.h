@@ -139,8 +139,15 @@ struct cbn_family {
 
 /*
  * Adds a family; everything is copied. Refused (INVALID, naming the field): a name in use, a guard or bucket on an
- * unknown fact, a common fact to sweep, MULTIPLE_OF or NE on the sweep fact, buckets out of order, a rule for no candidate, PDL without the
- * parameter. Must come before the family's first use. thread: owner; blocks: never; capture: ok
+ * unknown fact, a common fact to sweep, MULTIPLE_OF or NE on the sweep fact, buckets out of order, a rule for no
+ * candidate, PDL without the parameter. Must come before the family's first use. thread: owner; blocks: never;
+ * capture: ok
+ *
+ * A cubin must follow from its key, so a source and its headers may read nothing but each other. Refused too, naming
+ * the file and the line: an #include or __has_include that does not name one of the candidate's headers, letter for
+ * letter, as "name" or <name> (a macro in its place is refused); #include_next, #import, #embed, __has_include_next,
+ * __has_embed; __DATE__, __TIME__, __TIMESTAMP__. Comments and literals may hold them; a group that #if leaves out may
+ * not. Names put together by ## are not seen: do not make these that way. At most 64 headers a candidate (LIMIT).
  */
 CBN_EXPORT int32_t cbn_family_register(struct cbn_runtime *runtime, const struct cbn_family *family,
                                        struct cbn_error *err);

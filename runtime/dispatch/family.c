@@ -14,8 +14,9 @@
 #include <cubinet/route.h>
 
 #include "base/args.h"
+#include "jit/inputs.h"
+#include "jit/job.h"
 
-#define HEADERS_MAX 256
 #define PARAM_NAME_BYTES 32 /* cbn_spec.params[].name */
 #define ARGUMENT_BYTES_MAX                                                                                             \
     32764u /* kernel parameters since CUDA 12.1 (CUDA C++ Programming Guide, function parameters) */
@@ -245,11 +246,11 @@ static int32_t copy_headers(const struct copy *copy, struct path at, const struc
                             struct cbn__template *to)
 {
     struct path headers = path_of("%s.headers", at.text);
-    int32_t status = make_array(copy, headers, from->headers, from->header_count, HEADERS_MAX,
+    int32_t status = make_array(copy, headers, from->headers, from->header_count, CBN__JOB_HEADERS_MAX,
                                 sizeof(*to->header_names), (void **)&to->header_names);
     if (status == CBN_STATUS_OK)
-        status = make_array(copy, headers, from->headers, from->header_count, HEADERS_MAX, sizeof(*to->header_texts),
-                            (void **)&to->header_texts);
+        status = make_array(copy, headers, from->headers, from->header_count, CBN__JOB_HEADERS_MAX,
+                            sizeof(*to->header_texts), (void **)&to->header_texts);
     for (uint32_t i = 0; i < from->header_count && status == CBN_STATUS_OK; i++) {
         const struct cbn_header *header = &from->headers[i];
         if (!header->name || !header->name[0] || !header->text)
@@ -294,6 +295,23 @@ static int32_t check_candidate(const struct copy *copy, struct path at, const st
     return check_template(copy, at, from);
 }
 
+/* A built-in's digest covers every embedded file, and a test holds them to the same rule. */
+static int32_t check_inputs(const struct copy *copy, struct path at, const struct cbn__template *template)
+{
+    struct cbn__input input;
+    if (!template->source || copy->digest || !cbn__inputs_find_foreign(template, &input))
+        return CBN_STATUS_OK;
+    struct path field = path_of("%s.source", at.text);
+    const char *file = template->source_name;
+    if (input.header >= 0) {
+        field = path_of("%s.headers[%d].text", at.text, input.header);
+        file = template->header_names[input.header];
+    }
+    return cbn__error_own(copy->err, CBN_STATUS_INVALID,
+                          "%s: %.160s:%u: %s %s, so it is not in the key; give every file in headers", field.text, file,
+                          input.line, input.text, input.why);
+}
+
 static int32_t copy_template(const struct copy *copy, struct path at, const struct cbn_candidate *from,
                              struct cbn__template *to)
 {
@@ -311,6 +329,8 @@ static int32_t copy_template(const struct copy *copy, struct path at, const stru
         status = copy_text(copy, from->symbol, &to->symbol);
     if (status == CBN_STATUS_OK)
         status = copy_headers(copy, at, from, to);
+    if (status == CBN_STATUS_OK)
+        status = check_inputs(copy, at, to);
     return status;
 }
 

@@ -2,10 +2,12 @@
  * Registration: what is copied, and each refusal with the field that it names.
  */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dispatch/family.h"
+#include "jit/job.h"
 #include "unit/failing_alloc.h"
 #include "unit/invented_family.h"
 
@@ -408,8 +410,56 @@ START_TEST(refuses_headers)
     d.candidates[0].headers = NULL;
     assert_refused(&d, "candidates[0].headers");
     draft_init(&d);
-    d.candidates[0].header_count = 257;
+    d.candidates[0].header_count = 65;
     assert_refused_as(&d, CBN_STATUS_LIMIT, "candidates[0].headers");
+}
+END_TEST
+
+/* What registration takes, a build takes: the two had bounds of their own once. */
+START_TEST(as_many_headers_as_a_build_takes)
+{
+    static char names[CBN__JOB_HEADERS_MAX][8];
+    struct cbn_header headers[CBN__JOB_HEADERS_MAX];
+    struct cbn__family *family = NULL;
+    __attribute__((cleanup(cbn__job_texts_done))) struct cbn__job_texts texts = {.source = CBN__BUF_INIT};
+    struct cbn__job job;
+    for (int i = 0; i < CBN__JOB_HEADERS_MAX; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "%d.h", i);
+        headers[i] = (struct cbn_header){names[i], ""};
+    }
+    DRAFT(d.candidates[0].headers = headers);
+    d.candidates[0].header_count = CBN__JOB_HEADERS_MAX;
+    ck_assert_int_eq(cbn__family_create(&d.family, NULL, &family, NULL), CBN_STATUS_OK);
+    const struct cbn__spec spec = {.template = &family->candidates[0].template, .arch = CBN_ARCH(90, 'a')};
+    ck_assert_int_eq(cbn__job_init(&job, &spec, &texts, NULL), CBN_STATUS_OK);
+    ck_assert_int_eq(job.header_count, 64);
+    cbn__family_destroy(family);
+}
+END_TEST
+
+static void assert_told(const struct draft *draft, const char *words)
+{
+    struct cbn__family *family = NULL;
+    struct cbn_error err = {0};
+    ck_assert_int_eq(cbn__family_create(&draft->family, NULL, &family, &err), CBN_STATUS_INVALID);
+    ck_assert_msg(strncmp(err.message, words, strlen(words)) == 0, "%s", err.message);
+}
+
+START_TEST(refuses_what_the_key_does_not_hold)
+{
+    struct cbn__hash digest = {{0}};
+    struct cbn__family *family = NULL;
+    DRAFT(d.candidates[0].source = "#include \"own/tile.h\"\n#include \"disk.h\"\n");
+    assert_told(&d, "candidates[0].source: small.cu:2: #include \"disk.h\" names none of the given headers, so ");
+    ck_assert_int_eq(cbn__family_create(&d.family, &digest, &family, NULL), CBN_STATUS_OK); /* a built-in's */
+    cbn__family_destroy(family);
+    d.candidates[0].source = "const char *built = __DATE__;\n";
+    assert_told(&d, "candidates[0].source: small.cu:1: __DATE__ changes with the time of the build, so ");
+    draft_init(&d);
+    d.headers[1].text = "\n#include <own/tile.h>\n#if __has_include(\"disk.h\")\n#endif\n";
+    assert_told(&d, "candidates[0].headers[1].text: own/io.h:3: __has_include(\"disk.h\" names none of ");
+    d.headers[1].text = "#include <own/tile.h>\n";
+    assert_taken(&d);
 }
 END_TEST
 
@@ -487,6 +537,8 @@ int main(void)
     tcase_add_test(tcase, refuses_params);
     tcase_add_test(tcase, refuses_candidates);
     tcase_add_test(tcase, refuses_headers);
+    tcase_add_test(tcase, as_many_headers_as_a_build_takes);
+    tcase_add_test(tcase, refuses_what_the_key_does_not_hold);
     tcase_add_test(tcase, refuses_rules);
     tcase_add_test(tcase, bounds_the_policies);
     tcase_add_test(tcase, each_failed_allocation_is_no_memory);

@@ -15,6 +15,23 @@
 #define TEXT_BYTES_MAX 256
 #define WHERE_BYTES 32
 
+/*
+ * C0, DEL, C1 (U+0080..U+009F), and what reorders the text around it: U+202A..U+202E, U+2066..U+2069. at: valid UTF-8,
+ * of which the parser takes no other.
+ */
+static bool is_control(const char *at)
+{
+    const unsigned char *bytes = (const unsigned char *)at;
+    if (bytes[0] < ' ' || bytes[0] == 127)
+        return true;
+    if (bytes[0] == 0xc2)
+        return bytes[1] <= 0x9f;
+    if (bytes[0] != 0xe2)
+        return false;
+    return (bytes[1] == 0x80 && bytes[2] >= 0xaa && bytes[2] <= 0xae) ||
+           (bytes[1] == 0x81 && bytes[2] >= 0xa6 && bytes[2] <= 0xa9);
+}
+
 /* A text that ends up on terminals and in tables: short, no control characters. */
 static int32_t read_name(const json_t *entry, const char *where, const char *field, const char *fallback,
                          const char **ret_text, struct cbn_error *err)
@@ -34,7 +51,7 @@ static int32_t read_name(const json_t *entry, const char *where, const char *fie
         return cbn__error_own(err, CBN_STATUS_LIMIT, "%s%s is longer than %d bytes; shorten it", where, field,
                               TEXT_BYTES_MAX);
     for (const char *at = text; *at; at++)
-        if ((unsigned char)*at < ' ' || *at == 127)
+        if (is_control(at))
             return cbn__error_own(err, CBN_STATUS_INVALID, "%s%s holds a control character; remove it", where, field);
     *ret_text = text;
     return CBN_STATUS_OK;
@@ -51,20 +68,33 @@ static int32_t read_fp8(const json_t *entry, const char *where, uint32_t *ret_fp
     return CBN_STATUS_OK;
 }
 
+/* An extent that the operation has no use for: missing, or the 1 that says nothing. */
+static int32_t check_needless(const struct cbn_model_shape *shape, const char *where, const char *field, int64_t value,
+                              struct cbn_error *err)
+{
+    if (value == 1)
+        return CBN_STATUS_OK;
+    return cbn__error_own(err, CBN_STATUS_INVALID, "%s%s is %lld, but %s has no %s; leave it out", where, field,
+                          (long long)value, shape->op, field);
+}
+
 static int32_t read_extents(const json_t *entry, const char *where, struct cbn_model_shape *shape,
                             struct cbn_error *err)
 {
-    const char *op = json_string_value(json_object_get(entry, "op"));
-    bool needless = op && strcmp(op, "fp8_quantize") == 0 && cbn__json_is_absent(json_object_get(entry, "n"));
+    bool quantize = strcmp(shape->op, "fp8_quantize") == 0, gemm = strcmp(shape->op, "fp8_gemm") == 0;
     int32_t status = CBN_STATUS_OK;
     shape->n = 1;
-    if (!needless)
+    shape->groups = 1;
+    if (!quantize || !cbn__json_is_absent(json_object_get(entry, "n")))
         status = cbn__json_read_extent(entry, where, "n", &shape->n, err);
+    if (status == CBN_STATUS_OK && quantize)
+        status = check_needless(shape, where, "n", shape->n, err);
     if (status == CBN_STATUS_OK)
         status = cbn__json_read_extent(entry, where, "k", &shape->k, err);
-    shape->groups = 1;
     if (status == CBN_STATUS_OK && !cbn__json_is_absent(json_object_get(entry, "groups")))
         status = cbn__json_read_extent(entry, where, "groups", &shape->groups, err);
+    if (status == CBN_STATUS_OK && gemm)
+        status = check_needless(shape, where, "groups", shape->groups, err);
     return status;
 }
 
@@ -82,6 +112,8 @@ static int32_t append_entry(const json_t *entry, const char *where, struct cbn_m
         status = read_fp8(entry, where, &shape.fp8, err);
     if (shape.fp8)
         shape.reason = ""; /* why not */
+    else if (status == CBN_STATUS_OK && !*shape.reason)
+        shape.reason = "said so by the manifest";
     return status == CBN_STATUS_OK ? cbn__shapes_append(model, &shape, err) : status;
 }
 

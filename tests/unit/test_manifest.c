@@ -59,7 +59,8 @@ START_TEST(test_every_field)
         load("{\"schema\": \"cubinet.manifest/1\", \"note\": 1, \"shapes\": ["
              "{\"op\": \"fp8_gemm\", \"layer\": \"a.b\", \"n\": 1, \"k\": 2147483647, \"later\": []},"
              "{\"op\": \"mine\", \"n\": 64, \"k\": 7, \"groups\": 256, \"fp8\": false, \"reason\": \"why\"},"
-             "{\"op\": \"fp8_einsum\", \"layer\": null, \"n\": 64, \"k\": 7, \"groups\": null, \"fp8\": 1, \"reason\": \"none\"}]}");
+             "{\"op\": \"fp8_einsum\", \"layer\": null, \"n\": 64, \"k\": 7, \"groups\": null, \"fp8\": 1, \"reason\": "
+             "\"none\"}]}");
     ck_assert_str_eq(cbn_model_name(model), "manifest");
     ck_assert_uint_eq(cbn_model_shape_count(model), 3);
     const struct cbn_model_shape *shape = cbn_model_shape_get(model, 0);
@@ -90,10 +91,62 @@ START_TEST(test_quantize_needs_no_n)
     ck_assert_int_eq(cbn_model_shape_get(model, 0)->n, 1);
     ck_assert_int_eq(cbn_model_shape_get(model, 0)->k, 7168);
     cbn_model_destroy(model);
+    model = load("{\"schema\": \"cubinet.manifest/1\", \"shapes\": ["
+                 "{\"op\": \"fp8_quantize\", \"n\": 1, \"k\": 7168, \"groups\": 4}]}");
+    ck_assert_int_eq(cbn_model_shape_get(model, 0)->n, 1);
+    ck_assert_int_eq(cbn_model_shape_get(model, 0)->groups, 4);
+    cbn_model_destroy(model);
     expect_refusal("{\"schema\": \"cubinet.manifest/1\", \"shapes\": [{\"op\": \"fp8_quantize\", \"n\": 0, \"k\": 1}]}",
                    CBN_STATUS_INVALID, "shapes[0].n is 0");
     expect_refusal("{\"schema\": \"cubinet.manifest/1\", \"shapes\": [{\"op\": \"fp8_gemm\", \"k\": 1}]}",
                    CBN_STATUS_INVALID, "shapes[0].n is missing");
+}
+END_TEST
+
+START_TEST(test_needless_groups_of_one)
+{
+    struct cbn_model *model = load("{\"schema\": \"cubinet.manifest/1\", \"shapes\": ["
+                                   "{\"op\": \"fp8_gemm\", \"n\": 2, \"k\": 3, \"groups\": 1}]}");
+    ck_assert_int_eq(cbn_model_shape_get(model, 0)->groups, 1);
+    cbn_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_left_out_without_a_reason)
+{
+    static const char *const fields[] = {"\"fp8\": false", "\"fp8\": 0, \"reason\": \"\"",
+                                         "\"fp8\": false, \"reason\": null"};
+    for (int i = 0; i < 3; i++) {
+        char text[256];
+        (void)snprintf(text, sizeof(text),
+                       "{\"schema\": \"cubinet.manifest/1\", \"shapes\": [{\"op\": \"a\", \"n\": 1, \"k\": 1, %s}]}",
+                       fields[i]);
+        struct cbn_model *model = load(text);
+        ck_assert_uint_eq(cbn_model_shape_get(model, 0)->fp8, 0);
+        ck_assert_str_eq(cbn_model_shape_get(model, 0)->reason, "said so by the manifest");
+        cbn_model_destroy(model);
+    }
+}
+END_TEST
+
+/* The first and last of each range of control characters, and their neighbours, which are none. */
+START_TEST(test_control_characters)
+{
+    static const char *const controls[] = {"\\u0001", "\\u001f", "\\u007f", "\\u0080", "\\u009b",  "\\u009f",
+                                           "\\u202a", "\\u202e", "\\u2066", "\\u2069", "\xc2\x85", "\xe2\x80\xae"};
+    static const char *const others[] = {" ",       "~",       "\\u00a0", "\\u0180", "\\u2029",  "\\u202f",
+                                         "\\u2065", "\\u206a", "\\u20aa", "\\u30ae", "\xc3\xa9", "\\ud83d\\ude00"};
+    static const char *const form =
+        "{\"schema\": \"cubinet.manifest/1\", \"shapes\": [{\"op\": \"a\", \"layer\": \"l%s\", \"n\": 1, \"k\": 1}]}";
+    char text[256];
+    for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
+        (void)snprintf(text, sizeof(text), form, controls[i]);
+        expect_refusal(text, CBN_STATUS_INVALID, "shapes[0].layer holds a control");
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        (void)snprintf(text, sizeof(text), form, others[i]);
+        cbn_model_destroy(load(text));
+    }
 }
 END_TEST
 
@@ -167,6 +220,10 @@ static const struct {
     {"{\"op\": \"a\", \"n\": 2147483648, \"k\": 1}", CBN_STATUS_LIMIT, "shapes[1].n is 2147483648"},
     {"{\"op\": \"a\", \"n\": 1, \"k\": 1, \"groups\": 0}", CBN_STATUS_INVALID, "shapes[1].groups is 0"},
     {"{\"op\": \"a\", \"n\": 1, \"k\": 1, \"groups\": \"2\"}", CBN_STATUS_INVALID, "shapes[1].groups is a string"},
+    {"{\"op\": \"fp8_gemm\", \"n\": 1, \"k\": 1, \"groups\": 3}", CBN_STATUS_INVALID,
+     "shapes[1].groups is 3, but fp8_gemm has no groups"},
+    {"{\"op\": \"fp8_quantize\", \"n\": 77, \"k\": 1}", CBN_STATUS_INVALID,
+     "shapes[1].n is 77, but fp8_quantize has no n"},
     {"{\"op\": \"a\", \"n\": 1, \"k\": 1, \"fp8\": 2}", CBN_STATUS_INVALID, "shapes[1].fp8"},
     {"{\"op\": \"a\", \"n\": 1, \"k\": 1, \"fp8\": \"yes\"}", CBN_STATUS_INVALID, "shapes[1].fp8 is a string"},
 };
@@ -219,6 +276,9 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, test_every_field);
     tcase_add_test(tcase, test_quantize_needs_no_n);
+    tcase_add_test(tcase, test_needless_groups_of_one);
+    tcase_add_test(tcase, test_left_out_without_a_reason);
+    tcase_add_test(tcase, test_control_characters);
     tcase_add_test(tcase, test_shapes_output_is_one_too);
     tcase_add_test(tcase, test_many_shapes);
     tcase_add_loop_test(tcase, test_bad_manifest, 0, COUNT(bad_manifests));

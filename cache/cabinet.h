@@ -77,7 +77,7 @@ struct cbn__entry {
     const char *layer_path; /* borrowed from the cabinet */
     int64_t last_used_s;    /* 0: not recorded */
     uint64_t hits;
-    uint64_t recency_us; /* of the last use or put, Unix time; 0: not recorded */
+    uint64_t recency_us; /* what eviction and prune go by: see cbn__space_recency_us */
     uint32_t major;      /* of the compiler, as the key has it */
     bool pinned;
 };
@@ -125,16 +125,22 @@ int32_t cbn__cabinet_each_of(struct cbn__cabinet *cabinet, uint32_t index, const
 int32_t cbn__cabinet_pin(struct cbn__cabinet *cabinet, const struct cbn__hash *key, bool pinned, struct cbn_error *err);
 
 /* One entry as prune sees it. */
+enum cbn__prune_outcome {
+    CBN__PRUNE_STAYS = 0, /* pinned meanwhile, or never reached */
+    CBN__PRUNE_REMOVED,   /* by this call */
+    CBN__PRUNE_ABSENT     /* somebody else was faster */
+};
 struct cbn__prune_item {
     struct cbn__hash key;
     uint32_t major;
+    enum cbn__prune_outcome outcome;
     uint64_t recency_us;
     uint64_t size_bytes; /* of the payload */
     uint64_t held_bytes; /* of the file, that go with it */
 };
-/* Removes them from the overlay. *ret_removed counts those that were there, also on failure. */
-int32_t cbn__cabinet_remove(struct cbn__cabinet *cabinet, const struct cbn__prune_item *items, size_t count,
-                            size_t *ret_removed, struct cbn_error *err);
+/* Removes them from the overlay, pinned ones on demand only. Every outcome is set, also on failure. */
+int32_t cbn__cabinet_remove(struct cbn__cabinet *cabinet, struct cbn__prune_item *items, size_t count, bool pinned_too,
+                            struct cbn_error *err);
 /* Bytes of the overlay's file that go with an entry. */
 uint64_t cbn__cabinet_held_bytes(const struct cbn__entry *entry);
 /* See cbn__store_compact. NOT_FOUND: no writable overlay. */

@@ -131,6 +131,13 @@ static bool split(struct cbn__blob value, struct cbn__blob fields[TAG_END])
     return offset == value.size;
 }
 
+int64_t cbn__entry_created_s(struct cbn__blob value)
+{
+    struct cbn__blob fields[TAG_END] = {{NULL, 0}};
+    struct cbn__entry_facts facts = {0};
+    return split(value, fields) && decode_facts(fields[TAG_FACTS], &facts) && facts.created_s > 0 ? facts.created_s : 0;
+}
+
 static bool holds_hash(struct cbn__blob field, const struct cbn__hash *hash)
 {
     return field.size == CBN__HASH_BYTES && memcmp(field.data, hash->bytes, CBN__HASH_BYTES) == 0;

@@ -30,6 +30,9 @@ void cbn__entry_encode(const struct cbn__store_key *key, struct cbn__blob key_re
  */
 const char *cbn__entry_decode(const struct cbn__store_key *key, struct cbn__entry *entry);
 
+/* When a stored value says that it was built, in Unix seconds, unverified; 0: it does not say. */
+int64_t cbn__entry_created_s(struct cbn__blob value);
+
 /* Usage of one entry: sealed like an entry. */
 #define CBN__USAGE_BYTES 40u
 struct cbn__usage_record {

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "cache/registry.h"
+#include "cache/space.h"
 
 #define MAJOR_BOUND 0x10000u
 #define VALUE_BYTES_MAX ((uint64_t)1 << 31)
@@ -43,7 +44,7 @@ static const char *decode(const struct cbn__cabinet_layer *layer, struct cbn__st
                                      .layer_path = layer->path,
                                      .last_used_s = item->usage.hits ? (int64_t)(item->usage.recency_us / US_PER_S) : 0,
                                      .hits = item->usage.hits,
-                                     .recency_us = item->usage.recency_us,
+                                     .recency_us = cbn__space_recency_us(&item->usage, cbn__buf_blob(&item->value)),
                                      .major = cbn__entry_key_major(&key),
                                      .pinned = item->usage.pinned};
     item->value = (struct cbn__buf)CBN__BUF_INIT;

@@ -25,7 +25,8 @@
 #define NODE_HEAD_BYTES 8u
 #define VALUE_PART 8u     /* of the bound: for a larger value nobody goes, so many pages are hardly ever side by side */
 #define EVICTED_TIMES 16u /* the value's bytes, after which nothing more is evicted for it */
-#define RENEWED_TELL 8u   /* evicted entries that were needed again before it is told */
+#define US_PER_S 1000000u
+#define RENEWED_TELL 8u /* evicted entries that were needed again before it is told */
 
 struct victim {
     struct cbn__store_key key;
@@ -143,6 +144,14 @@ void cbn__space_usage(struct cbn__session *session, const struct cbn__store_key 
     cbn__usage_add(&session->store->usage, key, ret_record);
 }
 
+uint64_t cbn__space_recency_us(const struct cbn__usage_record *usage, struct cbn__blob value)
+{
+    if (usage->recency_us)
+        return usage->recency_us;
+    const uint64_t created_s = (uint64_t)cbn__entry_created_s(value), now_us = cbn__clock_wall_us();
+    return created_s > now_us / US_PER_S ? now_us : created_s * US_PER_S;
+}
+
 int cbn__space_write_usage(struct cbn__session *session, const struct cbn__store_key *key,
                            const struct cbn__usage_record *record)
 {
@@ -201,7 +210,7 @@ static int consider(struct cbn__session *session, struct victims *victims, uint3
     cbn__space_usage(session, &victim.key, &record);
     if (record.pinned || memcmp(victim.key.bytes, but->bytes, sizeof(but->bytes)) == 0)
         return 0;
-    victim.recency_us = record.recency_us;
+    victim.recency_us = cbn__space_recency_us(&record, (struct cbn__blob){value->mv_data, value->mv_size});
     uint64_t pages = cbn__space_pages_of(page_bytes, victim.value_bytes);
     victims->bytes_most +=
         pages ? pages * page_bytes : LEAF_WASTE * cbn__space_bytes_of(page_bytes, victim.value_bytes);

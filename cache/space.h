@@ -42,6 +42,11 @@ void cbn__space_stored_usage(struct cbn__session *session, const struct cbn__sto
 /* Together with what waits in memory. */
 void cbn__space_usage(struct cbn__session *session, const struct cbn__store_key *key,
                       struct cbn__usage_record *ret_record);
+/*
+ * Who is least recent, to eviction and to prune alike: the last use or put, or when that is not recorded the build, as
+ * the stored value has it; never later than now.
+ */
+uint64_t cbn__space_recency_us(const struct cbn__usage_record *usage, struct cbn__blob value);
 int cbn__space_write_usage(struct cbn__session *session, const struct cbn__store_key *key,
                            const struct cbn__usage_record *record);
 /* Deletes an entry, and its usage unless that is pinned and keep_pin is set. */

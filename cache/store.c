@@ -337,23 +337,38 @@ int32_t cbn__store_drop_if(struct cbn__store *store, uint32_t timeout_ms, const 
     return cbn__session_write_end(&session, rc == 0 ? cbn__space_delete(&session, key, true) : rc, NULL);
 }
 
-static size_t drop_chunk(struct cbn__session *session, const struct cbn__store_key *keys, size_t count, int *ret_code)
+/* A pin may have come since the caller looked: only what this transaction sees counts. */
+static int drop_one(struct cbn__session *session, const struct cbn__store_key *key, bool pinned_too,
+                    enum cbn__prune_outcome *ret_outcome)
 {
-    size_t dropped = 0;
+    struct cbn__usage_record record;
+    cbn__space_stored_usage(session, key, &record);
+    if (record.pinned && !pinned_too)
+        return 0;
+    int rc = cbn__space_delete(session, key, false);
+    *ret_outcome = rc == 0 ? CBN__PRUNE_REMOVED : rc == MDB_NOTFOUND ? CBN__PRUNE_ABSENT : CBN__PRUNE_STAYS;
+    return rc == MDB_NOTFOUND ? 0 : rc;
+}
+
+/* Nothing of a chunk is gone before its commit. */
+static int drop_chunk(struct cbn__session *session, const struct cbn__store_key *keys, size_t count, bool pinned_too,
+                      enum cbn__prune_outcome *ret_outcomes)
+{
     int rc = 0;
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        rc = cbn__space_delete(session, &keys[i], false);
-        dropped += rc == 0;
-        rc = rc == MDB_NOTFOUND ? 0 : rc;
-    }
-    *ret_code = rc;
-    return dropped;
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = drop_one(session, &keys[i], pinned_too, &ret_outcomes[i]);
+    int renewed = cbn__session_renew(session, rc);
+    rc = rc ? rc : renewed;
+    if (rc != 0)
+        memset(ret_outcomes, 0, count * sizeof(*ret_outcomes));
+    return rc;
 }
 
 int32_t cbn__store_drop_keys(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *keys,
-                             size_t count, size_t *ret_dropped, struct cbn_error *err)
+                             size_t count, bool pinned_too, enum cbn__prune_outcome *ret_outcomes,
+                             struct cbn_error *err)
 {
-    *ret_dropped = 0;
+    memset(ret_outcomes, 0, count * sizeof(*ret_outcomes));
     for (size_t at = 0; at < count;) {
         struct cbn__session session;
         struct cbn__space space;
@@ -361,17 +376,16 @@ int32_t cbn__store_drop_keys(struct cbn__store *store, uint32_t timeout_ms, cons
         if (status != CBN_STATUS_OK)
             return status;
         int rc = cbn__space_measure(&session, &space);
-        size_t chunk = rc == 0 ? cbn__space_chunk(&space) : 0, dropped = 0;
+        size_t chunk = rc == 0 ? cbn__space_chunk(&space) : 0;
         if (chunk > count - at)
             chunk = count - at;
         if (rc == 0)
-            dropped = drop_chunk(&session, keys + at, chunk, &rc);
-        if (rc == 0 && (rc = cbn__session_renew(&session, 0)) == 0)
+            rc = drop_chunk(&session, keys + at, chunk, pinned_too, ret_outcomes + at);
+        if (rc == 0)
             rc = cbn__counters_write(&session); /* so that the next chunk can have the pages of this one */
         status = cbn__session_write_end(&session, rc, err);
         if (status != CBN_STATUS_OK)
             return status;
-        *ret_dropped += dropped;
         at += chunk;
     }
     return CBN_STATUS_OK;

@@ -117,9 +117,10 @@ int32_t cbn__store_drop(struct cbn__store *store, uint32_t timeout_ms, const str
 int32_t cbn__store_drop_if(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *key,
                            struct cbn__blob value);
 
-/* Drops these entries, a chunk a session. *ret_dropped counts those that were there, also on failure. */
+/* Drops these entries, a chunk a session; pinned ones on demand only. Each outcome is set, also on failure. */
 int32_t cbn__store_drop_keys(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *keys,
-                             size_t count, size_t *ret_dropped, struct cbn_error *err);
+                             size_t count, bool pinned_too, enum cbn__prune_outcome *ret_outcomes,
+                             struct cbn_error *err);
 /* Pins or unpins every entry of the hash. OK, NOT_FOUND, TIMEOUT, IO, ... */
 int32_t cbn__store_pin(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__hash *hash, bool pinned,
                        struct cbn_error *err);

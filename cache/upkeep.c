@@ -44,20 +44,24 @@ int32_t cbn__cabinet_pin(struct cbn__cabinet *cabinet, const struct cbn__hash *k
     return status;
 }
 
-int32_t cbn__cabinet_remove(struct cbn__cabinet *cabinet, const struct cbn__prune_item *items, size_t count,
-                            size_t *ret_removed, struct cbn_error *err)
+int32_t cbn__cabinet_remove(struct cbn__cabinet *cabinet, struct cbn__prune_item *items, size_t count, bool pinned_too,
+                            struct cbn_error *err)
 {
     struct cbn__store *overlay = NULL;
-    *ret_removed = 0;
     int32_t status = need_overlay(cabinet, &overlay, err);
     if (status != CBN_STATUS_OK || count == 0)
         return status;
     struct cbn__store_key *keys = calloc(count, sizeof(*keys));
-    if (!keys)
-        return cbn__error_no_memory(err);
-    for (size_t i = 0; i < count; i++)
+    enum cbn__prune_outcome *outcomes = calloc(count, sizeof(*outcomes));
+    for (size_t i = 0; i < count && keys; i++)
         keys[i] = cbn__entry_key(&items[i].key, items[i].major);
-    status = cbn__store_drop_keys(overlay, cabinet->lock_timeout_ms, keys, count, ret_removed, err);
+    if (keys && outcomes)
+        status = cbn__store_drop_keys(overlay, cabinet->lock_timeout_ms, keys, count, pinned_too, outcomes, err);
+    else
+        status = cbn__error_no_memory(err);
+    for (size_t i = 0; i < count && outcomes; i++)
+        items[i].outcome = outcomes[i];
+    free(outcomes);
     free(keys);
     cbn__cabinet_tell_notes(cabinet, overlay);
     return status;

@@ -1,7 +1,8 @@
 /*
  * Pruning by rule: the overlay is read entry by entry, what matches is put in order, and the list is removed.
  *
- * Holds no lock; an entry that another process replaces meanwhile is a cache entry less, which a build mends.
+ * Holds no lock; an entry that another process replaces meanwhile is a cache entry less, which a build mends. One that
+ * it pins meanwhile stays, and one that it removes is told by it alone.
  */
 #include "api/cabinet_view.h"
 
@@ -11,10 +12,9 @@
 #include "base/args.h"
 #include "base/clock.h"
 
-#define US_PER_S 1000000u
 #define KNOWN_FLAGS (CBN_PRUNE_DRY_RUN | CBN_PRUNE_ALL | CBN_PRUNE_STALE | CBN_PRUNE_UNPINNED_TOO | CBN_PRUNE_COMPACT)
 #define PAGE_BYTES_LEAST 4096u /* of a page of the file */
-#define REMOVE_AT_ONCE 64u     /* told after each such step */
+#define REMOVE_AT_ONCE 64u     /* at most, before the pages in use are measured again */
 
 struct pruning {
     struct cbn_runtime *runtime;
@@ -22,7 +22,7 @@ struct pruning {
     int64_t now_s;
     struct cbn__prune_item *items;
     size_t count, capacity;
-    uint64_t seen;
+    uint64_t seen;          /* and not gone since */
     uint64_t held_bytes[2]; /* of all entries seen: those with pages of their own, and those that share leaves */
     bool out_of_memory;
     cbn_prune_fn removed;
@@ -131,8 +131,7 @@ static int consider(void *user, const struct cbn__hash *key, const struct cbn__e
         return 0;
     struct cbn__prune_item item = {.key = *key,
                                    .major = entry->major,
-                                   .recency_us = entry->recency_us ? entry->recency_us
-                                                                   : (uint64_t)entry->facts.created_s * US_PER_S,
+                                   .recency_us = entry->recency_us,
                                    .size_bytes = entry->payload.size,
                                    .held_bytes = held_bytes};
     pruning->out_of_memory = !add_item(pruning, &item);
@@ -163,83 +162,91 @@ static uint64_t share_of(const struct pruning *pruning, const struct cbn__prune_
     const uint64_t *held = pruning->held_bytes;
     if (!shares_leaf(item->held_bytes) || used <= held[0] + held[1])
         return item->held_bytes;
-    return item->held_bytes * ((used - held[0]) / held[1]);
+    return item->held_bytes * (used - held[0]) / held[1]; /* below 2^12 times below 2^48 */
 }
 
-/* How many of the ordered items go: all, or as many as bring the pages in use down to the bound. */
-static int32_t cut(const struct pruning *pruning, size_t *ret_count, struct cbn_error *err)
+/* The end of a step that begins at an item: what may go before the pages in use, now used, are measured again. */
+static size_t step_from(const struct pruning *pruning, size_t at, uint64_t used, uint64_t *ret_freed)
 {
-    uint64_t used = 0, freed = 0;
-    *ret_count = pruning->count;
-    if (pruning->options.max_bytes == UINT64_MAX)
-        return CBN_STATUS_OK;
-    int32_t status = used_bytes(pruning, &used, err);
-    size_t count = 0;
-    while (count < pruning->count && used - (freed < used ? freed : used) > pruning->options.max_bytes)
-        freed += share_of(pruning, &pruning->items[count++], used);
-    *ret_count = count;
-    return status;
+    const uint64_t bound = pruning->options.max_bytes;
+    size_t end = at;
+    *ret_freed = 0;
+    while (end < pruning->count && end - at < REMOVE_AT_ONCE && (bound == UINT64_MAX || used > bound + *ret_freed))
+        *ret_freed += share_of(pruning, &pruning->items[end++], used);
+    return end;
 }
 
-static void tell_removed(struct pruning *pruning, size_t from, size_t to)
+static void tell_removed(struct pruning *pruning, const struct cbn__prune_item *item)
+{
+    char key[CBN__HASH_TEXT_BYTES];
+    cbn__hash_format(&item->key, key);
+    pruning->result.removed++;
+    pruning->result.freed_bytes += item->held_bytes;
+    if (pruning->removed)
+        pruning->removed(pruning->user, key, item->size_bytes);
+}
+
+/* Tells what this call removed, also before a failure; what others were faster with is merely gone. */
+static void account(struct pruning *pruning, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++) {
-        char key[CBN__HASH_TEXT_BYTES];
-        cbn__hash_format(&pruning->items[i].key, key);
-        pruning->result.removed++;
-        pruning->result.freed_bytes += pruning->items[i].held_bytes;
-        if (pruning->removed)
-            pruning->removed(pruning->user, key, pruning->items[i].size_bytes);
+        const struct cbn__prune_item *item = &pruning->items[i];
+        if (item->outcome == CBN__PRUNE_STAYS)
+            continue;
+        pruning->held_bytes[shares_leaf(item->held_bytes)] -= item->held_bytes;
+        pruning->seen--;
+        if (item->outcome == CBN__PRUNE_REMOVED)
+            tell_removed(pruning, item);
     }
 }
 
 static int32_t remove_items(struct pruning *pruning, size_t from, size_t to, struct cbn_error *err)
 {
-    bool dry = (pruning->options.flags & CBN_PRUNE_DRY_RUN) != 0;
+    const bool pinned_too = (pruning->options.flags & CBN_PRUNE_UNPINNED_TOO) != 0;
     int32_t status = CBN_STATUS_OK;
-    for (size_t at = from; at < to && status == CBN_STATUS_OK; at += REMOVE_AT_ONCE) {
-        size_t count = to - at < REMOVE_AT_ONCE ? to - at : REMOVE_AT_ONCE, removed = 0;
-        if (!dry)
-            status = cbn__cabinet_remove(pruning->runtime->cabinet, pruning->items + at, count, &removed, err);
-        if (status == CBN_STATUS_OK)
-            tell_removed(pruning, at, at + count);
-    }
+    if (pruning->options.flags & CBN_PRUNE_DRY_RUN)
+        for (size_t i = from; i < to; i++)
+            pruning->items[i].outcome = CBN__PRUNE_REMOVED;
+    else
+        status = cbn__cabinet_remove(pruning->runtime->cabinet, pruning->items + from, to - from, pinned_too, err);
+    account(pruning, from, to);
     return status;
 }
 
-/* Values that share leaf pages free less than their bytes: go on until the bound is met. */
-static int32_t reach_bound(struct pruning *pruning, size_t at, struct cbn_error *err)
+/*
+ * Removes the ordered items, all or down to the bound. Values that share leaf pages free less than their share at
+ * first, so a real run measures after every step; a dry one takes the shares for it.
+ */
+static int32_t remove_ordered(struct pruning *pruning, struct cbn_error *err)
 {
-    uint64_t used = 0;
-    int32_t status = CBN_STATUS_OK;
-    if (pruning->options.max_bytes == UINT64_MAX || (pruning->options.flags & CBN_PRUNE_DRY_RUN))
-        return status;
-    while (at < pruning->count && status == CBN_STATUS_OK) {
-        status = used_bytes(pruning, &used, err);
-        if (status != CBN_STATUS_OK || used <= pruning->options.max_bytes)
+    const bool bounded = pruning->options.max_bytes != UINT64_MAX;
+    const bool dry = (pruning->options.flags & CBN_PRUNE_DRY_RUN) != 0;
+    uint64_t used = 0, freed = 0;
+    int32_t status = bounded ? used_bytes(pruning, &used, err) : CBN_STATUS_OK;
+    for (size_t at = 0; at < pruning->count && status == CBN_STATUS_OK;) {
+        if (bounded && used <= pruning->options.max_bytes)
             break;
-        size_t to = at + 1 + (pruning->count - at) / 16;
-        status = remove_items(pruning, at, to, err);
-        at = to;
+        const size_t end = step_from(pruning, at, used, &freed);
+        status = remove_items(pruning, at, end, err);
+        at = end;
+        if (dry)
+            used -= freed < used ? freed : used;
+        else if (status == CBN_STATUS_OK && bounded)
+            status = used_bytes(pruning, &used, err);
     }
     return status;
 }
 
 static int32_t prune(struct pruning *pruning, struct cbn_error *err)
 {
-    size_t count = 0;
     int32_t status = cbn__cabinet_each_of(pruning->runtime->cabinet, 0, "", consider, pruning, err);
     if (pruning->out_of_memory)
         return cbn__error_no_memory(err);
     if (pruning->count)
         qsort(pruning->items, pruning->count, sizeof(*pruning->items), compare_recency);
     if (status == CBN_STATUS_OK)
-        status = cut(pruning, &count, err);
-    if (status == CBN_STATUS_OK)
-        status = remove_items(pruning, 0, count, err);
-    if (status == CBN_STATUS_OK)
-        status = reach_bound(pruning, count, err);
-    pruning->result.kept = pruning->seen - pruning->result.removed;
+        status = remove_ordered(pruning, err);
+    pruning->result.kept = pruning->seen;
     bool compacts = (pruning->options.flags & CBN_PRUNE_COMPACT) && !(pruning->options.flags & CBN_PRUNE_DRY_RUN);
     return status == CBN_STATUS_OK && compacts ? cbn__cabinet_compact(pruning->runtime->cabinet, err) : status;
 }

@@ -141,6 +141,13 @@ struct cbn__prune_item {
 /* Removes them from the overlay, pinned ones on demand only. Every outcome is set, also on failure. */
 int32_t cbn__cabinet_remove(struct cbn__cabinet *cabinet, struct cbn__prune_item *items, size_t count, bool pinned_too,
                             struct cbn_error *err);
+/*
+ * How many of these, in their order, would have to go until at most so many bytes are in use: removed in a transaction
+ * that is not committed. *ret_used_bytes is what would be in use then, above the bound when they are too few, or when
+ * the file has no room for the transaction; the caller estimates from there.
+ */
+int32_t cbn__cabinet_rehearse(struct cbn__cabinet *cabinet, const struct cbn__prune_item *items, size_t count,
+                              uint64_t bound_bytes, size_t *ret_count, uint64_t *ret_used_bytes, struct cbn_error *err);
 /* Bytes of the overlay's file that go with an entry. */
 uint64_t cbn__cabinet_held_bytes(const struct cbn__entry *entry);
 /* See cbn__store_compact. NOT_FOUND: no writable overlay. */

@@ -67,6 +67,75 @@ int32_t cbn__cabinet_remove(struct cbn__cabinet *cabinet, struct cbn__prune_item
     return status;
 }
 
+/* Pages of the tables as the transaction has them. */
+static int table_pages(struct cbn__session *session, uint64_t *ret_pages)
+{
+    const MDB_dbi tables[] = {session->store->entries, session->store->usage_table};
+    *ret_pages = 0;
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        MDB_stat stat;
+        int rc = mdb_stat(session->txn, tables[i], &stat);
+        if (rc != 0)
+            return rc;
+        *ret_pages += stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
+    }
+    return 0;
+}
+
+struct rehearsal {
+    const struct cbn__prune_item *items;
+    size_t count, done;
+    uint64_t bound_bytes, used_bytes;
+};
+
+static int rehearse(struct cbn__session *session, struct rehearsal *rehearsal)
+{
+    struct cbn__space space;
+    uint64_t before = 0, now = 0;
+    int rc = cbn__space_measure(session, &space);
+    if (rc == 0)
+        rc = table_pages(session, &before);
+    if (rc != 0)
+        return rc;
+    rehearsal->used_bytes = space.used_pages * space.page_bytes;
+    while (rehearsal->done < rehearsal->count && rehearsal->used_bytes > rehearsal->bound_bytes) {
+        const struct cbn__prune_item *item = &rehearsal->items[rehearsal->done];
+        struct cbn__store_key key = cbn__entry_key(&item->key, item->major);
+        rc = cbn__space_delete(session, &key, false);
+        if (rc != 0 && rc != MDB_NOTFOUND)
+            return rc == MDB_MAP_FULL ? 0 : rc;
+        rc = table_pages(session, &now);
+        if (rc != 0)
+            return rc;
+        rehearsal->used_bytes = (space.used_pages - (before > now ? before - now : 0)) * space.page_bytes;
+        rehearsal->done++;
+    }
+    return 0;
+}
+
+int32_t cbn__cabinet_rehearse(struct cbn__cabinet *cabinet, const struct cbn__prune_item *items, size_t count,
+                              uint64_t bound_bytes, size_t *ret_count, uint64_t *ret_used_bytes, struct cbn_error *err)
+{
+    struct cbn__store *overlay = NULL;
+    struct rehearsal rehearsal = {.items = items, .count = count, .bound_bytes = bound_bytes};
+    int32_t status = need_overlay(cabinet, &overlay, err);
+    if (status == CBN_STATUS_OK)
+        status = cbn__session_own(overlay, cabinet->lock_timeout_ms, err);
+    if (status != CBN_STATUS_OK)
+        return status;
+    /* No mark and no growth of the map, which a write session makes: nothing of this reaches the file. */
+    struct cbn__session session = {.store = overlay};
+    int rc = mdb_txn_begin(overlay->env, NULL, 0, &session.txn);
+    if (rc == 0) {
+        rc = rehearse(&session, &rehearsal);
+        mdb_txn_abort(session.txn);
+    }
+    cbn__lock_release_exclusive(&overlay->lock);
+    *ret_count = rehearsal.done;
+    *ret_used_bytes = rehearsal.used_bytes;
+    return rc == 0 ? CBN_STATUS_OK : cbn__datafile_error(overlay, rc, err, "cannot read the cache");
+}
+
 uint64_t cbn__cabinet_held_bytes(const struct cbn__entry *entry)
 {
     return cbn__space_bytes_of((uint32_t)sysconf(_SC_PAGESIZE), entry->bytes.size);

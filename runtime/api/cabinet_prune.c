@@ -213,17 +213,29 @@ static int32_t remove_items(struct pruning *pruning, size_t from, size_t to, str
     return status;
 }
 
+static int32_t rehearse(struct pruning *pruning, size_t *ret_count, uint64_t *ret_used, struct cbn_error *err)
+{
+    int32_t status = cbn__cabinet_rehearse(pruning->runtime->cabinet, pruning->items, pruning->count,
+                                           pruning->options.max_bytes, ret_count, ret_used, err);
+    return status == CBN_STATUS_OK ? remove_items(pruning, 0, *ret_count, err) : status;
+}
+
 /*
  * Removes the ordered items, all or down to the bound. Values that share leaf pages free less than their share at
- * first, so a real run measures after every step; a dry one takes the shares for it.
+ * first, so a real run measures after every step; a dry one rehearses, and goes by the shares where it could not.
  */
 static int32_t remove_ordered(struct pruning *pruning, struct cbn_error *err)
 {
     const bool bounded = pruning->options.max_bytes != UINT64_MAX;
     const bool dry = (pruning->options.flags & CBN_PRUNE_DRY_RUN) != 0;
     uint64_t used = 0, freed = 0;
-    int32_t status = bounded ? used_bytes(pruning, &used, err) : CBN_STATUS_OK;
-    for (size_t at = 0; at < pruning->count && status == CBN_STATUS_OK;) {
+    size_t at = 0;
+    int32_t status = CBN_STATUS_OK;
+    if (bounded && dry)
+        status = rehearse(pruning, &at, &used, err);
+    else if (bounded)
+        status = used_bytes(pruning, &used, err);
+    while (at < pruning->count && status == CBN_STATUS_OK) {
         if (bounded && used <= pruning->options.max_bytes)
             break;
         const size_t end = step_from(pruning, at, used, &freed);

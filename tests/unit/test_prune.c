@@ -202,6 +202,8 @@ START_TEST(to_a_size_and_no_further)
     ck_assert_uint_eq(real.removed + real.kept, row->count);
     ck_assert_uint_eq(layer_of(&bench).entries, real.kept);
     ck_assert_uint_eq(dry.removed + dry.kept, row->count);
+    ck_assert_uint_le(dry.removed, real.removed + BATCH);
+    ck_assert_uint_ge(dry.removed + BATCH, real.removed);
     for (uint64_t i = 0; i < row->count; i++)
         ck_assert(has(bench.runtime->cabinet, i) == (i >= real.removed));
 }

@@ -11,6 +11,7 @@
 
 #include "driver/nvrtc.h"
 #include "jit/compile.h"
+#include "jit/image.h"
 #include "jit/spawn.h"
 
 #define DEFAULT_TIMEOUT_MS 300000u
@@ -88,6 +89,27 @@ static int32_t run_job(struct cbn__builder *builder, struct cbn__job *job, struc
     return status == CBN_STATUS_OK ? cbn__compile_job(nvrtc, job, ret_build, err) : status;
 }
 
+/* What a launch would find missing, told before the cubin is stored. */
+static int32_t check_kernel(const struct cbn__job *job, const struct cbn__template *template, struct cbn__blob cubin,
+                            struct cbn_error *err)
+{
+    struct cbn__image_kernel kernel;
+    cbn__image_find(cubin, template->symbol, &kernel);
+    if (!kernel.readable)
+        return cbn__error_own(err, CBN_STATUS_COMPILE_FAILED, "%.120s: the cubin's ELF tables cannot be read for %.64s",
+                              job->title, template->symbol);
+    if (!kernel.found)
+        return cbn__error_own(err, CBN_STATUS_COMPILE_FAILED,
+                              "%.120s: the cubin has no extern \"C\" kernel %.64s; it has %s; correct symbol, or the "
+                              "source",
+                              job->title, template->symbol, kernel.others[0] ? kernel.others : "none at all");
+    if (kernel.argument_bytes_known && kernel.argument_bytes != template->argument_bytes)
+        return cbn__error_own(err, CBN_STATUS_COMPILE_FAILED,
+                              "%.120s: %.64s takes %u bytes of parameters, and argument_bytes is %u", job->title,
+                              template->symbol, kernel.argument_bytes, template->argument_bytes);
+    return CBN_STATUS_OK;
+}
+
 int32_t cbn__build_run(struct cbn__builder *builder, const struct cbn__spec *spec, struct cbn__build *ret_build,
                        struct cbn_error *err)
 {
@@ -98,6 +120,8 @@ int32_t cbn__build_run(struct cbn__builder *builder, const struct cbn__spec *spe
     int32_t status = cbn__job_init(&job, spec, &texts, err);
     if (status == CBN_STATUS_OK)
         status = run_job(builder, &job, ret_build, err);
+    if (status == CBN_STATUS_OK)
+        status = check_kernel(&job, spec->template, cbn__buf_blob(&ret_build->cubin), err);
     if (status != CBN_STATUS_OK)
         cbn__buf_done(&ret_build->cubin);
     return status;

@@ -36,9 +36,10 @@ void cbn__build_done(struct cbn__build *build);
 
 /*
  * COMPILE_FAILED (ret_build->log holds NVRTC's words; also a child that died or ran past its time, PTX without
- * griddepcontrol.wait where the parameter PDL is 1, and ptxas spills or warnings C75xx only as far as the log),
- * NO_COMPILER (none found, its builtins missing, or builder_path does not start), UNSUPPORTED (an arch that this NVRTC
- * does not know, a candidate without a template), LIMIT (too many headers), NO_MEMORY.
+ * griddepcontrol.wait where the parameter PDL is 1, a cubin without the template's symbol or with parameters of other
+ * than argument_bytes, and ptxas spills or warnings C75xx only as far as the log), NO_COMPILER (none found, its builtins
+ * missing, or builder_path does not start), UNSUPPORTED (an arch that this NVRTC does not know, a candidate without a
+ * template), LIMIT (too many headers), NO_MEMORY.
  */
 int32_t cbn__build_run(struct cbn__builder *builder, const struct cbn__spec *spec, struct cbn__build *ret_build,
                        struct cbn_error *err);

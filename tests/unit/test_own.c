@@ -581,6 +581,46 @@ START_TEST(a_header_is_part_of_the_key)
 }
 END_TEST
 
+static void keep_words(void *user, const struct cbn_warm_event *event)
+{
+    if (event->error)
+        (void)snprintf(user, sizeof(error.message), "%s", event->error->message);
+}
+
+/* A cubin that no launch could use is a failed build, not an entry. */
+START_TEST(a_cubin_without_the_kernel_is_not_stored)
+{
+    char folder[PATH_MAX];
+    struct cbn_runtime *outer = runtime;
+    struct cbn_query query = query_of(7, query_facts, 2);
+    struct own own;
+    make_folder(folder);
+    for (int i = 0; i < 2; i++) {
+        struct cbn_warm_result result = {.size = sizeof(result)};
+        char words[sizeof(error.message)] = "";
+        const struct cbn_warm_options options = {.size = sizeof(options), .event = keep_words, .user = words};
+        int entries = 0;
+        describe(&own);
+        if (i)
+            own.candidates[0].argument_bytes = 48;
+        else
+            own.candidates[0].symbol = "scale_row";
+        open_folder(folder, &own);
+        ck_assert_int_eq(cbn_warm(runtime, &query, 1, &options, &result, &error), CBN_STATUS_PARTIAL);
+        ck_assert_msg(strstr(words, i ? "scale_rows takes 40 bytes of parameters, and argument_bytes is 48"
+                                      : "no extern \"C\" kernel scale_row; it has scale_rows;") != NULL,
+                      "%s", words);
+        ck_assert_uint_eq(result.failed, 1);
+        ck_assert_uint_eq(work(false, &query).missing, 1);
+        ck_assert_int_eq(cbn_cabinet_list(runtime, count_entry, &entries, NULL, &error), CBN_STATUS_OK);
+        ck_assert_int_eq(entries, 0);
+        cbn_runtime_destroy(runtime);
+    }
+    runtime = outer;
+    ck_assert_int_eq(remove_folder(folder), 0);
+}
+END_TEST
+
 /* A header of the built-in templates, of the toolkit or of the disk is none that the caller gave: it could change. */
 START_TEST(only_given_headers_are_taken)
 {
@@ -617,6 +657,7 @@ int main(void)
     tcase_add_test(cases, every_question_is_answered);
     tcase_add_test(cases, a_header_is_part_of_the_key);
     tcase_add_test(cases, only_given_headers_are_taken);
+    tcase_add_test(cases, a_cubin_without_the_kernel_is_not_stored);
     suite_add_tcase(suite, cases);
     return run_suite(suite);
 }

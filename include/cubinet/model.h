@@ -37,8 +37,8 @@ struct cbn_model_options {
  * the architecture may quantise becomes a shape, once; one that is not block FP8, or whose scale blocks of 128 the
  * sharding cuts, has fp8 0 and a reason that names the field. Errors name the field: INVALID (malformed, a field
  * missing or of the wrong type, tp that does not divide what it shards), UNSUPPORTED (an architecture without formulas,
- * a config that is not block FP8), IO, LIMIT. Formulas: the linear layers of the public model definitions, merged as
- * engines merge them.
+ * a config that is not block FP8, or is so for some of the modules of a merged weight only), IO, LIMIT. Formulas: the
+ * linear layers of the public model definitions, merged as engines merge them.
  * thread: any; blocks: disk; capture: no
  */
 CBN_EXPORT int32_t cbn_model_load(const char *path, const struct cbn_model_options *options,
@@ -48,16 +48,16 @@ CBN_EXPORT int32_t cbn_model_load(const char *path, const struct cbn_model_optio
  * Reads a manifest (bounds and statuses as above). An object:
  *
  *   schema  "cubinet.manifest/1", or "cubinet.shapes/1", which `cubinet --json shapes` prints
- *   shapes  an array of objects, one a layer, kept in their order:
+ *   shapes  an array of objects, at least one, one a layer, kept in their order:
  *     op      string, required: "fp8_gemm", "fp8_quantize", "fp8_einsum", "fp8_grouped_gemm" or a caller's own
- *             operation; 1..256 bytes, no control characters
+ *             operation; 1..256 bytes, no control characters (C0, DEL, C1, bidirectional controls)
  *     layer   string, at most 256 bytes, for messages only; missing or null: ""
- *     n       integer 1..2147483647, required: rows of the weight of one group, after sharding. Not looked at for
- *             fp8_quantize, where it may be missing (1)
+ *     n       integer 1..2147483647, required: rows of the weight of one group, after sharding. fp8_quantize has none:
+ *             missing, null or 1
  *     k       integer 1..2147483647, required: columns of the weight, elements that a row of activations has
- *     groups  integer 1..2147483647: groups of an einsum, experts on this rank; missing or null: 1
+ *     groups  integer 1..2147483647: groups of an einsum, experts on this rank; missing or null: 1 (for fp8_gemm, 1)
  *     fp8     true or false (or 1 or 0): whether a kernel is needed; missing or null: true
- *     reason  string, at most 256 bytes: why fp8 is false; missing or null: ""
+ *     reason  string, at most 256 bytes: why fp8 is false; missing, null or "": "said so by the manifest"
  *
  * Other fields, at both levels, are ignored, so that a later version may add some. A field given twice is INVALID.
  *

@@ -165,6 +165,8 @@ int32_t cbn_manifest_load(const char *path, struct cbn_model **ret_model, struct
     if (!json_is_array(shapes))
         return cbn__error_own(err, CBN_STATUS_INVALID, "shapes is %s; it must be an array",
                               cbn__json_type_name(shapes));
+    if (json_array_size(shapes) == 0)
+        return cbn__error_own(err, CBN_STATUS_INVALID, "shapes is empty; it must name at least one layer");
     CBN__MODEL_AUTO model = cbn__shapes_create("manifest");
     if (!model)
         return cbn__error_no_memory(err);

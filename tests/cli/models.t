@@ -144,12 +144,21 @@ A config that cannot be read, a sharding that does not divide.
   [1]
   $ echo '{"schema": "cubinet.manifest/1", "shapes": [{"op": "fp4_gemm", "layer": "x", "n": 1, "k": 1}]}' > m.json
   > cubinet check --manifest m.json --arch sm_90a
-  ! cubinet: check: layer x: op 'fp4_gemm' is not known
+  ! cubinet: check: shapes[0], layer x: op 'fp4_gemm' is not known
+  [1]
+  $ echo '{"schema": "cubinet.manifest/1", "shapes": [{"op": "fp8_gemm", "n": 1, "k": 1}, {"op": "foo", "n": 1, "k": 1}]}' > m.json
+  > cubinet check --manifest m.json --arch sm_90a
+  ! cubinet: check: shapes[1]: op 'foo' is not known
   [1]
   $ echo '{"schema": "cubinet.manifest/1", "shapes": []}' > m.json; cubinet check --manifest m.json --arch sm_90a
+  ! cubinet: check: shapes is empty; it must name at least one layer
+  [1]
+  $ echo '{"schema": "cubinet.manifest/1", "shapes": [{"op": "fp8_gemm", "layer": "x", "n": 1, "k": 1, "fp8": false}]}' > m.json
+  > cubinet check --manifest m.json --arch sm_90a
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072
   requested 0, present 0, missing 0, uncovered 0
+  ! cubinet: skipped: x: said so by the manifest
   ! cubinet: nothing is requested: no FP8 layer uses any kernel
 
 A config whose scales are UE8M0 is told of the profile that it may want; one whose are not, and a profile that was chosen, is not.

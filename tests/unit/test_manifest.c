@@ -152,8 +152,9 @@ END_TEST
 
 START_TEST(test_shapes_output_is_one_too)
 {
-    struct cbn_model *model = load("{\"schema\": \"cubinet.shapes/1\", \"shapes\": []}");
-    ck_assert_uint_eq(cbn_model_shape_count(model), 0);
+    struct cbn_model *model = load("{\"schema\": \"cubinet.shapes/1\", \"shapes\": ["
+                                   "{\"op\": \"fp8_gemm\", \"n\": 2, \"k\": 3}]}");
+    ck_assert_uint_eq(cbn_model_shape_count(model), 1);
     cbn_model_destroy(model);
 }
 END_TEST
@@ -187,6 +188,7 @@ static const struct {
     {"{\"schema\": \"cubinet.manifest/2\", \"shapes\": []}", CBN_STATUS_UNSUPPORTED, "\"cubinet.manifest/2\""},
     {"{\"schema\": \"cubinet.manifest/1\"}", CBN_STATUS_INVALID, "shapes is missing"},
     {"{\"schema\": \"cubinet.manifest/1\", \"shapes\": {}}", CBN_STATUS_INVALID, "shapes is an object"},
+    {"{\"schema\": \"cubinet.manifest/1\", \"shapes\": []}", CBN_STATUS_INVALID, "shapes is empty"},
     {"{\"schema\": \"cubinet.manifest/1\", \"schema\": \"x\"}", CBN_STATUS_INVALID, "line 1"},
     {"", CBN_STATUS_INVALID, "is empty"},
 };

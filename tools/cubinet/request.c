@@ -107,9 +107,9 @@ static void add_op(struct cli_request *request, const struct cbn_query *base, en
     }
 }
 
-static int add_layer(struct cli *cli, struct cli_request *request, const struct cbn_query *base,
-                     const struct cbn_model_shape *shape)
+static int add_layer(struct cli *cli, struct cli_request *request, const struct cbn_query *base, uint32_t index)
 {
+    const struct cbn_model_shape *shape = cbn_model_shape_get(request->model, index);
     if (!shape->fp8) {
         cli_say(cli, "skipped: %s: %s", shape->layer, shape->reason);
         return CLI_OK;
@@ -129,7 +129,8 @@ static int add_layer(struct cli *cli, struct cli_request *request, const struct 
         add_op(request, base, OP_GROUPED, shape->n, shape->k, shape->groups, shape->layer);
         return CLI_OK;
     default:
-        return cli_fail(cli, CLI_FAILED, "layer %s: op '%s' is not known", shape->layer, shape->op);
+        return cli_fail(cli, CLI_FAILED, "shapes[%u]%s%s: op '%s' is not known", index, *shape->layer ? ", layer " : "",
+                        shape->layer, shape->op);
     }
 }
 
@@ -167,7 +168,7 @@ int cli_request_fill(struct cli *cli, struct cli_request *request)
         add_all(cli, request, &base);
     uint32_t count = request->model ? cbn_model_shape_count(request->model) : 0;
     for (uint32_t i = 0; i < count; i++) {
-        int result = add_layer(cli, request, &base, cbn_model_shape_get(request->model, i));
+        int result = add_layer(cli, request, &base, i);
         if (result != CLI_OK)
             return result;
     }

@@ -29,6 +29,7 @@
 #define MAP_BYTES_MIN ((uint64_t)1 << 20)
 #define NEW_FILE_BYTES ((uint64_t)1 << 16)
 #define FULL_BELOW_BYTES ((uint64_t)1 << 16) /* free bytes below which a short write means a full disk */
+#define GROWTH_BYTES ((uint64_t)1 << 20)
 #define OPEN_TRIES 3
 
 #define MARK_BYTES 64u
@@ -286,7 +287,8 @@ static uint64_t wanted_map_bytes(struct cbn__store *store)
     uint64_t file_bytes = (store->checked.last_page + 1) * store->checked.page_bytes;
     uint64_t bound = atomic_load(&store->max_bytes), limit = cbn__datafile_size_limit();
     uint64_t wanted = !store->writable ? MAP_BYTES_MIN : bound < limit ? bound : limit;
-    uint64_t map_bytes = wanted > file_bytes ? wanted : file_bytes;
+    /* A writer with a larger bound goes on growing it, and a map that is too small costs a reader the next opening. */
+    uint64_t map_bytes = wanted > file_bytes ? wanted : file_bytes + GROWTH_BYTES;
     return round_down(map_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
 }
 

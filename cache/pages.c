@@ -27,6 +27,7 @@
 struct order {
     uint8_t key[KEY_BYTES_MAX];
     uint32_t bytes; /* 0: none yet */
+    bool separates; /* of a branch: the next key may be equal to it */
 };
 
 struct walk {
@@ -245,15 +246,22 @@ static bool is_behind(const struct order *order, const struct node *node, enum t
 {
     if (order->bytes == 0)
         return true;
-    if (tree == TREE_FREE)
-        return cbn__load_u64(node->key) > cbn__load_u64(order->key);
+    if (tree == TREE_FREE) {
+        uint64_t key = cbn__load_u64(node->key), last = cbn__load_u64(order->key);
+        return key > last || (order->separates && key == last);
+    }
     uint32_t shared = node->key_bytes < order->bytes ? node->key_bytes : order->bytes;
     int compared = memcmp(node->key, order->key, shared);
-    return compared > 0 || (compared == 0 && node->key_bytes > order->bytes);
+    if (compared != 0)
+        return compared > 0;
+    return node->key_bytes > order->bytes || (order->separates && node->key_bytes == order->bytes);
 }
 
-/* Out of order, LMDB takes a free list twice and then aborts, and a walk by keys goes round and round. */
-static bool check_order(struct walk *walk, uint64_t page, const struct node *node, enum tree tree)
+/*
+ * Out of order, LMDB takes a free list twice and then aborts, a walk by keys goes round and round, and a key that a
+ * branch leads past is lost. separates: a branch's node, which lies behind all to its left and not behind its own.
+ */
+static bool check_order(struct walk *walk, uint64_t page, const struct node *node, enum tree tree, bool separates)
 {
     struct order *order = walk->order;
     if (node->key_bytes == 0 || node->key_bytes > KEY_BYTES_MAX || (tree == TREE_FREE && node->key_bytes != 8))
@@ -262,6 +270,7 @@ static bool check_order(struct walk *walk, uint64_t page, const struct node *nod
         return refuse(walk, page, "page holds keys out of order");
     memcpy(order->key, node->key, node->key_bytes);
     order->bytes = node->key_bytes;
+    order->separates = separates;
     return true;
 }
 
@@ -346,8 +355,10 @@ static bool check_nodes(struct walk *walk, uint64_t page, const uint8_t *bytes, 
         struct node node;
         if (!read_node(walk, page, bytes, i, branch, &node))
             return false;
-        if (branch ? !check_page(walk, node.child, tree, level + 1, depth)
-                   : !check_order(walk, page, &node, tree) || !check_leaf_node(walk, page, &node, tree))
+        /* What the first node of a branch has for a key is not looked at by LMDB. */
+        if ((!branch || i > 0) && !check_order(walk, page, &node, tree, branch))
+            return false;
+        if (!(branch ? check_page(walk, node.child, tree, level + 1, depth) : check_leaf_node(walk, page, &node, tree)))
             return false;
     }
     return true;

@@ -116,59 +116,72 @@ static bool read_run(struct salvage *salvage, uint64_t page, uint32_t size, bool
 
 static void visit(struct salvage *salvage, uint64_t page, uint32_t level);
 
-/*
- * A node of a leaf: an entry, its usage, or the root of a table. room: bytes from the node to the end of its page.
- * level 0: of a page met by scanning, whose tables are not followed.
- */
-static void take_node(struct salvage *salvage, const uint8_t *node, uint32_t room, uint32_t level)
+/* meta/1's own keys, which are made anew. */
+static bool is_meta_key(const uint8_t *key, uint32_t bytes)
 {
-    uint32_t size = cbn__load_u32(node), flags = cbn__pages_u16(node + 4), key_bytes = cbn__pages_u16(node + 6);
-    uint32_t rest = room - NODE_HEAD_BYTES;
-    if (key_bytes > rest || (rest -= key_bytes) < (flags & NODE_BIG ? 8u : size)) {
-        salvage->broken = true;
-        return;
-    }
-    const uint8_t *data = node + NODE_HEAD_BYTES + key_bytes;
-    if (flags & NODE_TABLE) {
-        if (size == DB_BYTES && !(flags & NODE_BIG) && level > 0 && cbn__load_u64(data + DB_AT_ROOT) != NO_ROOT)
-            visit(salvage, cbn__load_u64(data + DB_AT_ROOT), level + 1);
-        return;
-    }
+    return (bytes == 6 && memcmp(key, "format", 6) == 0) || (bytes == 8 && memcmp(key, "counters", 8) == 0);
+}
+
+static void take_value(struct salvage *salvage, const uint8_t *node, uint32_t level)
+{
+    uint32_t size = cbn__load_u32(node);
     struct cbn__store_key key;
     CBN__BUF_AUTO bytes = CBN__BUF_INIT;
-    if (key_bytes != sizeof(key.bytes))
-        return;
     memcpy(key.bytes, node + NODE_HEAD_BYTES, sizeof(key.bytes));
-    if (flags & NODE_BIG) {
-        if (!read_run(salvage, cbn__load_u64(data), size, level > 0, &bytes))
-            return;
-    } else {
+    const uint8_t *data = node + NODE_HEAD_BYTES + sizeof(key.bytes);
+    if (!(cbn__pages_u16(node + 4) & NODE_BIG))
         cbn__buf_append(&bytes, data, size);
-    }
+    else if (!read_run(salvage, cbn__load_u64(data), size, level > 0, &bytes))
+        return;
     if (!bytes.failed)
         judge(salvage, &key, &bytes);
 }
 
+/*
+ * A node of a leaf: an entry, its usage, or the root of a table. room: bytes from the node to the end of its page.
+ * level 0: of a page met by scanning, whose tables are not followed. The node's own bytes; 0: it is none.
+ */
+static uint32_t take_node(struct salvage *salvage, const uint8_t *node, uint32_t room, uint32_t level)
+{
+    uint32_t size = cbn__load_u32(node), flags = cbn__pages_u16(node + 4), key_bytes = cbn__pages_u16(node + 6);
+    uint32_t rest = room - NODE_HEAD_BYTES, inline_bytes = flags & NODE_BIG ? 8u : size;
+    if (key_bytes > rest || (rest -= key_bytes) < inline_bytes)
+        return 0;
+    const uint8_t *data = node + NODE_HEAD_BYTES + key_bytes;
+    const uint64_t before = salvage->judged;
+    if (flags & NODE_TABLE) {
+        if (size != DB_BYTES || flags & NODE_BIG)
+            return 0;
+        if (level > 0 && cbn__load_u64(data + DB_AT_ROOT) != NO_ROOT)
+            visit(salvage, cbn__load_u64(data + DB_AT_ROOT), level + 1);
+    } else if (key_bytes == CBN__STORE_KEY_BYTES) {
+        take_value(salvage, node, level);
+        salvage->broken = salvage->broken || salvage->judged == before;
+    } else if (!is_meta_key(node + NODE_HEAD_BYTES, key_bytes)) {
+        return 0;
+    }
+    return NODE_HEAD_BYTES + key_bytes + inline_bytes;
+}
+
+/* Broken unless the nodes fill the page from its upper bound to its end. */
 static void take_nodes(struct salvage *salvage, const uint8_t *bytes, uint32_t level)
 {
     bool branch = cbn__pages_u16(bytes + PAGE_AT_FLAGS) == PAGE_BRANCH;
-    uint32_t lower = cbn__pages_u16(bytes + PAGE_AT_LOWER);
-    if (lower < PAGE_HEAD_BYTES || lower > salvage->page_bytes) {
-        salvage->broken = true;
-        return;
-    }
-    for (uint32_t at = PAGE_HEAD_BYTES; at + 2 <= lower && salvage->code == 0; at += 2) {
-        uint32_t offset = cbn__pages_u16(bytes + at);
-        if (offset < lower || offset > salvage->page_bytes - NODE_HEAD_BYTES) {
-            salvage->broken = true;
-            continue;
+    uint32_t lower = cbn__pages_u16(bytes + PAGE_AT_LOWER), filled = cbn__pages_u16(bytes + PAGE_AT_UPPER);
+    for (uint32_t at = PAGE_HEAD_BYTES; at + 2 <= lower && at + 2 <= salvage->page_bytes && salvage->code == 0;
+         at += 2) {
+        uint32_t offset = cbn__pages_u16(bytes + at), size = 0;
+        if (offset >= PAGE_HEAD_BYTES && offset <= salvage->page_bytes - NODE_HEAD_BYTES) {
+            const uint8_t *node = bytes + offset;
+            size = branch ? NODE_HEAD_BYTES + cbn__pages_u16(node + 6)
+                          : take_node(salvage, node, salvage->page_bytes - offset, level);
+            if (branch)
+                visit(salvage, cbn__load_u32(node) | (uint64_t)cbn__pages_u16(node + 4) << 32, level + 1);
         }
-        const uint8_t *node = bytes + offset;
-        if (branch)
-            visit(salvage, cbn__load_u32(node) | (uint64_t)cbn__pages_u16(node + 4) << 32, level + 1);
-        else
-            take_node(salvage, node, salvage->page_bytes - offset, level);
+        salvage->broken = salvage->broken || size == 0;
+        filled += (size + 1) & ~1u;
     }
+    salvage->broken = salvage->broken || filled != salvage->page_bytes;
 }
 
 static bool claim(struct salvage *salvage, uint64_t page)
@@ -206,7 +219,7 @@ static void try_page(struct salvage *salvage, const uint8_t *bytes)
             cbn__pages_u16(bytes + offset + 6) != CBN__STORE_KEY_BYTES)
             continue;
         uint64_t before = salvage->judged;
-        take_node(salvage, bytes + offset, salvage->page_bytes - offset, 0);
+        (void)take_node(salvage, bytes + offset, salvage->page_bytes - offset, 0);
         if (salvage->judged != before && offset < nodes_at)
             nodes_at = offset;
     }

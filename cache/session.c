@@ -10,7 +10,8 @@
 
 #include "base/error.h"
 
-#define SESSION_TRIES 3
+#define SESSION_TRIES 8
+#define PAST_BOUND_BYTES ((uint64_t)64 << 10)
 
 /* What LMDB's code means for the next session. */
 static void judge_code(struct cbn__store *store, int code)
@@ -88,12 +89,18 @@ uint64_t cbn__session_map_bytes(struct cbn__store *store)
     return bytes - bytes % (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The map is the bound. LMDB keeps it at least as large as the pages in use. */
+/*
+ * The map is the bound. A file that another process, with a larger bound, has taken past it needs a few pages more, or
+ * nothing could be deleted from it.
+ */
 static int set_map(struct cbn__store *store)
 {
-    MDB_envinfo info;
+    MDB_envinfo info = {0};
     int rc = mdb_env_info(store->env, &info);
     uint64_t wanted = cbn__session_map_bytes(store);
+    uint64_t file_bytes = ((uint64_t)info.me_last_pgno + 1) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (rc == 0 && file_bytes > wanted)
+        wanted = file_bytes + PAST_BOUND_BYTES;
     if (rc != 0 || info.me_mapsize == wanted)
         return rc;
     rc = mdb_env_set_mapsize(store->env, (size_t)wanted);

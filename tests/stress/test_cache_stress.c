@@ -21,6 +21,12 @@ static size_t size_of(uint64_t which)
     return 200 + (size_t)(which * 7919 % 30000);
 }
 
+static void tell_wrong(const char *what, int outcome, bool right)
+{
+    if (!right)
+        fprintf(stderr, "%s: %d\n", what, outcome);
+}
+
 /* One step of a worker; what it returns must be one of the outcomes that a healthy folder gives. */
 static void step(struct cbn__cabinet *cabinet, uint64_t *state, struct tally *tally)
 {
@@ -30,14 +36,17 @@ static void step(struct cbn__cabinet *cabinet, uint64_t *state, struct tally *ta
     if (kind == 0) {
         struct cbn__hash hash = cbn__hash_blob(RECORD(key));
         int32_t status = cbn__cabinet_drop(cabinet, &hash, NULL);
+        tell_wrong("drop", status, status == CBN_STATUS_OK || status == CBN_STATUS_NOT_FOUND);
         tally->wrong += status != CBN_STATUS_OK && status != CBN_STATUS_NOT_FOUND;
     } else if (kind < 3) {
         int32_t status = put(cabinet, which, size_of(which), kind == 1 ? 13000 : 12000);
+        tell_wrong("put", status, status == CBN_STATUS_OK);
         tally->stored += status == CBN_STATUS_OK;
         tally->wrong += status != CBN_STATUS_OK;
     } else {
         struct cbn__entry entry;
         enum cbn__lookup found = cbn__cabinet_find(cabinet, RECORD(key), NULL, &entry);
+        tell_wrong("find", (int)found, found == CBN__LOOKUP_HIT || found == CBN__LOOKUP_ABSENT);
         tally->hits += found == CBN__LOOKUP_HIT;
         tally->wrong += found != CBN__LOOKUP_HIT && found != CBN__LOOKUP_ABSENT;
         if (found != CBN__LOOKUP_HIT)

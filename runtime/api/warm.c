@@ -207,6 +207,15 @@ static int32_t begin(struct cbn_runtime *runtime, const struct cbn_query *querie
     return status == CBN_STATUS_OK ? cbn__spec_set_fill(runtime, queries, query_count, ret_set, err) : status;
 }
 
+static void end(uint64_t started_ns, struct cbn_warm_result *result, struct cbn_warm_result *ret_result,
+                struct cbn__spec_set *set)
+{
+    result->wall_ms = (cbn__clock_monotonic_ns() - started_ns) / NS_PER_MS;
+    if (ret_result)
+        cbn__args_give(ret_result, result, sizeof(*result));
+    cbn__spec_set_done(set);
+}
+
 int32_t cbn_warm(struct cbn_runtime *runtime, const struct cbn_query *queries, uint32_t query_count,
                  const struct cbn_warm_options *given, struct cbn_warm_result *ret_result, struct cbn_error *err)
 {
@@ -218,10 +227,7 @@ int32_t cbn_warm(struct cbn_runtime *runtime, const struct cbn_query *queries, u
         return status;
     struct cbn_warm_result result = {.size = sizeof(result), .requested = set.count};
     status = warm_set(runtime, &set, queries, &options, &result, err);
-    result.wall_ms = (cbn__clock_monotonic_ns() - started_ns) / NS_PER_MS;
-    if (ret_result)
-        cbn__args_give(ret_result, &result, sizeof(result));
-    cbn__spec_set_done(&set);
+    end(started_ns, &result, ret_result, &set);
     return status;
 }
 
@@ -270,9 +276,6 @@ int32_t cbn_check(struct cbn_runtime *runtime, const struct cbn_query *queries, 
                 *err = outcome.error;
         }
     }
-    result.wall_ms = (cbn__clock_monotonic_ns() - started_ns) / NS_PER_MS;
-    if (ret_result)
-        cbn__args_give(ret_result, &result, sizeof(result));
-    cbn__spec_set_done(&set);
+    end(started_ns, &result, ret_result, &set);
     return status;
 }

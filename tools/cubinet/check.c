@@ -26,17 +26,10 @@ static void print_json(const struct cli *cli, const struct cli_report *report, c
 
 static int look(struct cli *cli, struct cli_report *report)
 {
-    const struct cli_request *request = report->request;
-    struct cbn_warm_options options = {.size = sizeof(options), .event = cli_report_hear, .user = report};
     struct cbn_warm_result result = {.size = sizeof(result)};
-    struct cbn_error err = {0};
-    int32_t status = cbn_check(cli->runtime, request->queries, (uint32_t)request->count, &options, &result, &err);
-    cli_bar_clear();
-    if (status == CBN_STATUS_INVALID)
-        return cli_fail(cli, CLI_USAGE, "%s", err.message);
-    if (status != CBN_STATUS_OK)
-        return cli_fail_error(cli, &err);
-    cli_report_complete(report);
+    int code = cli_report_check(cli, report, &result);
+    if (code != CLI_OK)
+        return code;
     if (cli->options.json)
         print_json(cli, report, &result);
     else

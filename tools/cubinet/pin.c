@@ -147,17 +147,10 @@ static int mark_named(struct cli *cli, bool pinned)
 
 static int mark_present(struct cli *cli, struct cli_report *report, bool pinned)
 {
-    const struct cli_request *request = report->request;
-    struct cbn_warm_options options = {.size = sizeof(options), .event = cli_report_hear, .user = report};
     struct cbn_warm_result found = {.size = sizeof(found)};
-    struct cbn_error err = {0};
-    int32_t status = cbn_check(cli->runtime, request->queries, (uint32_t)request->count, &options, &found, &err);
-    cli_bar_clear();
-    if (status == CBN_STATUS_INVALID)
-        return cli_fail(cli, CLI_USAGE, "%s", err.message);
-    if (status != CBN_STATUS_OK)
-        return cli_fail_error(cli, &err);
-    cli_report_complete(report);
+    int code = cli_report_check(cli, report, &found);
+    if (code != CLI_OK)
+        return code;
     struct cli_pins pins = {0};
     int result = cli_pins_set(cli, &report->present, pinned, &pins);
     if (result == CLI_OK)

@@ -213,3 +213,18 @@ void cli_report_done(struct cli_report *report)
     free(report->missing);
     free(report->present.items);
 }
+
+int cli_report_check(struct cli *cli, struct cli_report *report, struct cbn_warm_result *ret_result)
+{
+    const struct cli_request *request = report->request;
+    struct cbn_warm_options options = {.size = sizeof(options), .event = cli_report_hear, .user = report};
+    struct cbn_error err = {0};
+    int32_t status = cbn_check(cli->runtime, request->queries, (uint32_t)request->count, &options, ret_result, &err);
+    cli_bar_clear();
+    if (status == CBN_STATUS_INVALID)
+        return cli_fail(cli, CLI_USAGE, "%s", err.message);
+    if (status != CBN_STATUS_OK)
+        return cli_fail_error(cli, &err);
+    cli_report_complete(report);
+    return CLI_OK;
+}

@@ -73,6 +73,8 @@ struct cli_report {
 void cli_report_hear(void *user, const struct cbn_warm_event *event);
 /* After the last event: names every uncovered layer, and puts all into an order that does not depend on the builds'. */
 void cli_report_complete(struct cli_report *report);
+/* cbn_check of the report's request, heard into it and completed. CLI_OK, or the exit code of what was said. */
+int cli_report_check(struct cli *cli, struct cli_report *report, struct cbn_warm_result *ret_result);
 /* Specialisations, and what is listed as uncovered: the sum of the figures that stand beside it. */
 uint32_t cli_report_requested(const struct cli_report *report, const struct cbn_warm_result *result);
 void cli_report_print_uncovered(const struct cli_report *report);

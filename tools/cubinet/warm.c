@@ -1,15 +1,7 @@
 /*
  * warm: builds what is missing. An interrupt may come at any time: entries are stored whole, one transaction each.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/statvfs.h>
-
 #include "pin.h"
-
-/* What LMDB writes at once at most: with less than this free, a write that ends early is a full disk. */
-#define FULL_BELOW_BYTES (1u << 20)
 
 /* pins NULL: none were wanted. */
 static void print_text(const struct cli *cli, const struct cli_report *report, const struct cbn_warm_result *result,
@@ -50,37 +42,6 @@ static bool is_shared(int32_t status)
     return status != CBN_STATUS_OK && status != CBN_STATUS_PARTIAL;
 }
 
-struct space {
-    bool is_known;
-    uint64_t free_bytes;
-};
-
-static void measure_cache(void *user, const char *name, const char *value, const char *origin)
-{
-    struct space *space = user;
-    struct statvfs status;
-    (void)origin;
-    if (strcmp(name, "cache_dir") != 0 || !*value || statvfs(value, &status) != 0)
-        return;
-    *space = (struct space){true, (uint64_t)status.f_bavail * status.f_frsize};
-}
-
-/* LMDB calls a write that ends early EIO, and so hides that the disk is full. */
-static int fail_shared(const struct cli *cli, const struct cbn_error *err)
-{
-    struct space space = {0};
-    char *text = cli_error_format(err), free_text[32];
-    cbn_runtime_settings(cli->runtime, measure_cache, &space);
-    cli_bytes_format(space.free_bytes, free_text, sizeof(free_text));
-    if (err->status == CBN_STATUS_IO && space.is_known && space.free_bytes < FULL_BELOW_BYTES &&
-        !strstr(text, strerror(ENOSPC)))
-        (void)cli_fail(cli, CLI_FAILED, "%s; %s: its filesystem has %s free", text, strerror(ENOSPC), free_text);
-    else
-        (void)cli_fail(cli, CLI_FAILED, "%s", text);
-    free(text);
-    return CLI_FAILED;
-}
-
 /* Failures are told even with --quiet: that silences talk, not errors. */
 static void tell_failures(const struct cli *cli, const struct cli_report *report, const struct cbn_error *err)
 {
@@ -93,7 +54,7 @@ static void tell_failures(const struct cli *cli, const struct cli_report *report
             (void)fprintf(stderr, "%s\n", failure->log);
     }
     if (is_shared(err->status))
-        (void)fail_shared(cli, err);
+        (void)cli_fail_error(cli, err);
 }
 
 /* The marks, if they are wanted, and the report. */

@@ -214,6 +214,7 @@ static void fill_gemm(const struct cbn_query *query, int64_t *facts)
     facts[CBN__GEMM_FACT_arch] = query->arch;
     facts[CBN__GEMM_FACT_sms] = sms_of(query);
     facts[CBN__GEMM_FACT_max_sms] = profile->max_sms;
+    cbn__gemm_derive(facts);
 }
 
 static void fill_quantize(const struct cbn_query *query, int64_t *facts)
@@ -244,7 +245,8 @@ static const struct builtin_op {
     uint32_t shape_facts;
 } ops[CBN__BUILTIN_COUNT] = {
     {"fp8_gemm", check_gemm, fill_gemm,
-     1u << CBN__GEMM_FACT_m | 1u << CBN__GEMM_FACT_n | 1u << CBN__GEMM_FACT_k | 1u << CBN__GEMM_FACT_align},
+     1u << CBN__GEMM_FACT_m | 1u << CBN__GEMM_FACT_n | 1u << CBN__GEMM_FACT_k | 1u << CBN__GEMM_FACT_align |
+         1u << CBN__GEMM_FACT_split | 1u << CBN__GEMM_FACT_warpgroups | 1u << CBN__GEMM_FACT_slice},
     {"fp8_quantize", check_quantize, fill_quantize,
      1u << CBN__QUANTIZE_FACT_t | 1u << CBN__QUANTIZE_FACT_g | 1u << CBN__QUANTIZE_FACT_k |
          1u << CBN__QUANTIZE_FACT_align},

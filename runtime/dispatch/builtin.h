@@ -4,6 +4,8 @@
 #ifndef CBN_DISPATCH_BUILTIN_H
 #define CBN_DISPATCH_BUILTIN_H
 
+#include <stdbool.h>
+
 #include <cubinet/route.h>
 
 #include "dispatch/decide.h"
@@ -11,10 +13,12 @@
 /*
  * Facts of fp8_gemm, in the order of its table. Dtypes, formats and granularities are the public enums' numbers.
  * align: the largest power of two, at most 16, that divides in bytes every base address and row stride of a, w and d.
+ * split, warpgroups, slice: how swap_ab cuts K, from n, k, sms and max_sms (cbn__gemm_derive): CTAs of a cluster, warpgroups
+ * of a CTA, and the groups of 128 that the longest share of a CTA has.
  */
 #define CBN__GEMM_FACT_MAP(X)                                                                                          \
     X(m) X(n) X(k) X(in) X(out) X(a_scale) X(w_scale) X(w_gran) X(bias) X(pow2) X(propagate) X(align) X(pdl) X(arch)   \
-    X(sms) X(max_sms)
+    X(sms) X(max_sms) X(split) X(warpgroups) X(slice)
 
 enum cbn__gemm_fact {
 #define CBN__X(name) CBN__GEMM_FACT_##name,
@@ -33,6 +37,9 @@ enum cbn__quantize_fact {
 #undef CBN__X
     CBN__QUANTIZE_FACT_COUNT
 };
+
+/* Fills the facts that follow from others. Never looks at m: a row's bits must not depend on how many others there are. */
+void cbn__gemm_derive(int64_t *facts);
 
 extern const struct cbn_family cbn__builtin_fp8_gemm;     /* text pointers are filled from the embedded templates */
 extern const struct cbn_family cbn__builtin_fp8_quantize; /* by cbn__builtin_families */
@@ -61,6 +68,43 @@ struct cbn__gemm_args {
     int64_t sa_row, sa_col; /* activation scale strides: per row, per group (fp32) or word (packed) */
     int64_t sw_row, sw_col; /* weight scale strides: per block row or row, per group or word */
 };
+
+/* What cuTensorMapEncodeTiled writes (a CUtensorMap). */
+struct cbn__tensor_map {
+    _Alignas(64) uint64_t words[16];
+};
+
+/*
+ * The struct of swap_ab. The maps' boxes: w and a 128 bytes of K x rows x DEPTH groups, w_tail and a_tail 128 bytes of K x
+ * rows, with zeros past the end of K; rows are 64 of W and BM of A.
+ */
+struct cbn__swap_ab_args {
+    struct cbn__gemm_args gemm; /* a is codes: the caller's, or those in the workspace */
+    uint64_t fetch_early;       /* not 0: W and its scales may be read before the PDL wait */
+    struct cbn__tensor_map w, w_tail, a, a_tail;
+};
+
+/* The codes and scales that fp8_quantize leaves in the workspace for a candidate that takes codes. */
+struct cbn__gemm_workspace {
+    int64_t row_bytes;     /* stride of the codes [M, K] */
+    int64_t scales_offset; /* bytes to the scales, fp32 [ceil(K/128), scales_stride] */
+    int64_t scales_stride; /* ceil4(M) */
+    int64_t bytes;         /* of all; saturates */
+};
+
+struct cbn__gemm_workspace cbn__gemm_workspace_of(int64_t m, int64_t k);
+
+/* True where the specialisation takes codes and the call brings bf16, fp16 or fp32: fp8_quantize runs first. */
+bool cbn__gemm_quantizes_first(const struct cbn__candidate *candidate, const int64_t *params, const int64_t *facts);
+
+/* The facts of that fp8_quantize (flat, into the workspace), from the GEMM's. */
+void cbn__gemm_quantize_facts(const int64_t *gemm_facts, int64_t *ret_quantize_facts);
+
+/* True where the candidate's struct is cbn__swap_ab_args. */
+bool cbn__gemm_takes_maps(const struct cbn__candidate *candidate);
+
+/* K groups of one box of the maps w and a (the parameter DEPTH), and rows of A's box (BM). */
+void cbn__swap_ab_boxes(const int64_t *params, uint32_t *ret_depth, uint32_t *ret_rows);
 
 struct cbn__quantize_args {
     uint64_t x, codes, scales, m_valid;

@@ -1,10 +1,12 @@
 /*
  * fp8_gemm as data: facts, candidates in order of preference, parameters, guards, policies, geometry. No decision is
- * made here. swap_ab and wgmma are specialisations of the generic template until kernels of their own replace it.
+ * made here. wgmma is a specialisation of the generic template until a kernel of its own replaces it; swap_ab's data is
+ * in fp8_swap_ab.c.
  */
 #include <cubinet/types.h>
 
 #include "dispatch/builtin.h"
+#include "dispatch/fp8_swap_ab.h"
 #include "dispatch/geometry.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -19,7 +21,7 @@ static const char *const facts[] = {
 #undef CBN__X
 };
 
-/* Parameters of all candidates stand in this order; the geometry reads the last three. */
+/* Parameters of the generic template's candidates stand in this order; the geometry reads the last three. */
 enum param {
     SWAP_AB,
     IN,
@@ -53,13 +55,6 @@ enum param {
         FACT_PARAM(W_GRAN, "w_gran"), FACT_PARAM(BIAS, "bias"), FACT_PARAM(POW2, "pow2"),                              \
         FACT_PARAM(PROPAGATE, "propagate"), FACT_PARAM(PDL, "pdl")
 
-/* Tokens by weight rows of a tile. Few tokens: weight rows on the MMA's wide side, tokens on its side of 8. */
-static const struct cbn_bucket swap_tokens[] = {{8, 8}, {16, 16}, {INT64_MAX, 32}};
-
-static const struct cbn_param swap_ab_params[] = {CONST_PARAM(SWAP_AB, 1), COMMON_PARAMS,
-                                                  CONST_PARAM(VEC, 16),    BUCKET_PARAM(BM, "m", swap_tokens),
-                                                  CONST_PARAM(BN, 64),     CONST_PARAM(THREADS, 128)};
-
 /* Up to 64 tokens there is one row of tiles: narrow ones give more SMs a share of the weights. */
 static const struct cbn_bucket tokens[] = {{16, 16}, {INT64_MAX, 64}};
 static const struct cbn_bucket weight_rows[] = {{64, 64}, {INT64_MAX, 128}};
@@ -80,8 +75,7 @@ static const struct cbn_param generic_params[] = {CONST_PARAM(SWAP_AB, 0),
                                                   BUCKET_PARAM(BN, "m", weight_rows),
                                                   BUCKET_PARAM(THREADS, "m", threads)};
 
-_Static_assert(COUNT(swap_ab_params) == PARAM_COUNT && COUNT(wgmma_params) == PARAM_COUNT &&
-                   COUNT(generic_params) == PARAM_COUNT,
+_Static_assert(COUNT(wgmma_params) == PARAM_COUNT && COUNT(generic_params) == PARAM_COUNT,
                "every candidate has all parameters");
 
 #define GUARD(fact_name, relation_name, operand)                                                                       \
@@ -93,9 +87,18 @@ _Static_assert(COUNT(swap_ab_params) == PARAM_COUNT && COUNT(wgmma_params) == PA
         .fact = fact_name, .relation = CBN_RELATION_IN_RANGE, .value = low, .value_end = high                          \
     }
 
+#define SWAP_AB_ROWS_END (64 * 65535 + 1) /* grid.y holds 65,535 tiles of 64 rows */
+#define FUSED_SLICE_END 33                /* longer ones leave the ring no room in shared memory */
+
 /* What the templates can do at all. */
 static const struct cbn_guard aligned_guards[] = {GUARD("arch", GE, CBN_ARCH(80, 0)), GUARD("k", GE, 1),
                                                   GUARD("align", MULTIPLE_OF, 16)};
+/* wgmma and clusters are sm_90a's own; maps want rows that begin at multiples of 16 bytes. */
+static const struct cbn_guard swap_ab_guards[] = {GUARD("arch", EQ, CBN_ARCH(90, 'a')), GUARD("k", GE, 1),
+                                                  GUARD_RANGE("m", 1, SWAP_AB_ROWS_END), GUARD("align", MULTIPLE_OF, 16)};
+static const struct cbn_guard swap_ab_fused_guards[] = {
+    GUARD("arch", EQ, CBN_ARCH(90, 'a')), GUARD("k", GE, 1), GUARD("in", LT, CBN_DTYPE_E4M3), GUARD_RANGE("m", 1, 9),
+    GUARD("slice", LT, FUSED_SLICE_END),  GUARD("align", MULTIPLE_OF, 16)};
 static const struct cbn_guard generic_guards[] = {GUARD("arch", GE, CBN_ARCH(80, 0))};
 
 /* Resident CTAs of a full SM: registers and 48 KB of shared memory allow no more (sm_90a, ptxas 13.0). */
@@ -116,9 +119,15 @@ static void place(const int64_t *params, const int64_t *values, struct cbn_geome
     .guards = guard_table, .guard_count = COUNT(guard_table), .geometry = place,                                       \
     .argument_bytes = sizeof(struct cbn__gemm_args)
 
+#define SWAP_AB_TEMPLATE(table, guard_table)                                                                           \
+    .source_name = "fp8_swap_ab.cuh", .symbol = "cbn_fp8_swap_ab", .flags = CBN_CANDIDATE_PDL, .params = table,        \
+    .param_count = CBN__SWAP_AB_PARAM_COUNT, .guards = guard_table, .guard_count = COUNT(guard_table),                 \
+    .geometry = cbn__swap_ab_place, .argument_bytes = sizeof(struct cbn__swap_ab_args)
+
 static const struct cbn_candidate candidates[] = {
     {.name = "tcgen05", .flags = CBN_CANDIDATE_OFF},
-    {.name = "swap_ab", .flags = CBN_CANDIDATE_PDL, TEMPLATE(swap_ab_params, aligned_guards)},
+    {.name = "swap_ab_fused", SWAP_AB_TEMPLATE(cbn__swap_ab_fused_params, swap_ab_fused_guards)},
+    {.name = "swap_ab", SWAP_AB_TEMPLATE(cbn__swap_ab_params, swap_ab_guards)},
     {.name = "wgmma", .flags = CBN_CANDIDATE_PDL, TEMPLATE(wgmma_params, aligned_guards)},
     {.name = "generic", .flags = CBN_CANDIDATE_PDL | CBN_CANDIDATE_FALLBACK, TEMPLATE(generic_params, generic_guards)},
 };
@@ -132,6 +141,14 @@ static const struct cbn_guard reference_swap_ab[] = {GUARD("arch", EQ, CBN_ARCH(
 static const struct cbn_guard reference_wgmma[] = {GUARD("arch", EQ, CBN_ARCH(90, 'a')),
                                                    GUARD("out", EQ, CBN_DTYPE_BF16), GUARD("n", MULTIPLE_OF, 64),
                                                    GUARD("k", MULTIPLE_OF, 128), GUARD("m", GE, 32)};
+
+/*
+ * The default policy, from measurements on an H200 (132 SMs). Tokens that every CTA quantises for itself pay while they
+ * are few and the CTA's slice is short; weights streamed once win over the portable kernel up to two tiles of tokens.
+ */
+static const struct cbn_guard default_swap_ab_fused[] = {GUARD_RANGE("m", 1, 9), GUARD("slice", LT, 17)};
+static const struct cbn_guard default_swap_ab[] = {GUARD_RANGE("m", 1, 129)};
+
 static const struct cbn_guard reference_generic[] = {GUARD("m", GE, 1)};
 
 #define RULE(policy_name, candidate_name, table)                                                                       \
@@ -142,8 +159,9 @@ static const struct cbn_guard reference_generic[] = {GUARD("m", GE, 1)};
 static const struct cbn_policy_rule rules[] = {
     RULE("reference", "tcgen05", reference_tcgen05), RULE("reference", "swap_ab", reference_swap_ab),
     RULE("reference", "wgmma", reference_wgmma),     RULE("reference", "generic", reference_generic),
-    RULE("default", "tcgen05", reference_tcgen05),   RULE("default", "swap_ab", reference_swap_ab),
-    RULE("default", "wgmma", reference_wgmma),       RULE("default", "generic", reference_generic),
+    RULE("default", "tcgen05", reference_tcgen05),   RULE("default", "swap_ab_fused", default_swap_ab_fused),
+    RULE("default", "swap_ab", default_swap_ab),     RULE("default", "wgmma", reference_wgmma),
+    RULE("default", "generic", reference_generic),
 };
 
 static const struct cbn_guard noops[] = {GUARD("m", EQ, 0), GUARD("n", EQ, 0)};

@@ -17,6 +17,17 @@ struct gemm_args {
     i64 sw_row, sw_col;
 };
 
+/* A CUtensorMap. */
+struct alignas(64) tensor_map {
+    u64 words[16];
+};
+
+struct swap_ab_args {
+    gemm_args gemm;
+    u64 fetch_early;
+    tensor_map w, w_tail, a, a_tail;
+};
+
 struct quantize_args {
     u64 x, codes, scales, m_valid;
     i64 t, g, k;
@@ -25,11 +36,13 @@ struct quantize_args {
     i64 s_t, s_g, s_s;
 };
 
-/* NVRTC has no offsetof: every field is 8 bytes, so that sizes and the fields' order pin each offset. */
+/* NVRTC has no offsetof: every field is 8 bytes (maps apart), so that sizes and the fields' order pin each offset. */
 constexpr gemm_args GEMM_ORDER = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18};
 static_assert(sizeof(gemm_args) == 18 * 8, "argument layout 1");
 static_assert(GEMM_ORDER.workspace == 8 && GEMM_ORDER.m == 9 && GEMM_ORDER.lda == 12, "argument layout 1");
 static_assert(GEMM_ORDER.sa_row == 15 && GEMM_ORDER.sw_row == 17 && GEMM_ORDER.sw_col == 18, "argument layout 1");
+
+static_assert(sizeof(swap_ab_args) == 192 + 4 * 128 && alignof(swap_ab_args) == 64, "argument layout 1");
 
 constexpr quantize_args QUANTIZE_ORDER = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
 static_assert(sizeof(quantize_args) == 14 * 8, "argument layout 1");

@@ -3,7 +3,7 @@
  */
 #include "api/gemm.h"
 
-#include "api/ops.h"
+#include "api/gemm_launch.h"
 #include "base/args.h"
 
 #define CALL_FLAGS (CBN_OP_NO_PDL | CBN_OP_PROPAGATE | CBN_OP_POW2 | CBN_OP_STRICT_ROUTE)
@@ -39,22 +39,23 @@ static int32_t bind(struct cbn__gemm_call *call, const struct cbn_fp8_gemm_args 
 static int32_t run(struct cbn_runtime *runtime, const struct cbn_fp8_gemm_args *args, void *stream,
                    struct cbn_error *err)
 {
-    struct cbn__op op;
+    struct cbn__gemm_ops ops;
     struct cbn__gemm_call call;
+    struct cbn__place place;
     int32_t status = bind(&call, args, err);
     if (status == CBN_STATUS_OK)
-        status = cbn__op_begin(runtime, "fp8_gemm", args->flags, args->miss_policy, &op, err);
+        status = cbn__gemm_ops_begin(runtime, args->flags, args->miss_policy, &ops, err);
+    if (status == CBN_STATUS_OK)
+        status = cbn__runtime_place(runtime, &place, err);
     if (status != CBN_STATUS_OK)
         return status;
-    call.arguments.workspace = args->workspace;
-    const struct cbn__op_call ready = {.facts = call.facts,
-                                       .arguments = &call.arguments,
-                                       .argument_bytes = sizeof(call.arguments),
-                                       .flags = args->flags,
-                                       .max_sms = args->max_sms,
-                                       .workspace = args->workspace,
-                                       .workspace_bytes = args->workspace_bytes};
-    return cbn__op_run(&op, &ready, stream, err);
+    cbn__gemm_ops_place(&ops, place.facts, args->max_sms, args->flags, call.facts);
+    const struct cbn__gemm_way way = {.ops = &ops,
+                                      .place = &place,
+                                      .workspace = args->workspace,
+                                      .workspace_bytes = args->workspace_bytes,
+                                      .stream = stream};
+    return cbn__gemm_launch(&way, &call, err);
 }
 
 static bool is_noop(const struct cbn_fp8_gemm_args *args)
@@ -111,7 +112,7 @@ int32_t cbn_fp8_gemm_workspace_bytes(struct cbn_runtime *runtime, const struct c
     struct cbn_fp8_gemm_args args;
     struct cbn__gemm_call call;
     struct cbn__place place;
-    struct cbn__op op;
+    struct cbn__gemm_ops ops;
     if (!ret_bytes)
         return cbn__error_own(err, CBN_STATUS_INVALID, "ret_bytes is NULL");
     int32_t status = take(runtime, given, &args, err);
@@ -127,11 +128,11 @@ int32_t cbn_fp8_gemm_workspace_bytes(struct cbn_runtime *runtime, const struct c
     struct cbn__gemm_activations activations = activations_of(&args);
     status = cbn__gemm_facts(&call, &weights, &activations, err);
     if (status == CBN_STATUS_OK)
-        status = cbn__op_begin(runtime, "fp8_gemm", args.flags, args.miss_policy, &op, err);
+        status = cbn__gemm_ops_begin(runtime, args.flags, args.miss_policy, &ops, err);
     if (status == CBN_STATUS_OK)
         status = cbn__runtime_place(runtime, &place, err);
     if (status != CBN_STATUS_OK)
         return status;
-    cbn__op_place(&op, place.facts, args.max_sms, args.flags, call.facts);
-    return largest_workspace(&op, call.facts, ret_bytes, err);
+    cbn__gemm_ops_place(&ops, place.facts, args.max_sms, args.flags, call.facts);
+    return largest_workspace(&ops.gemm, call.facts, ret_bytes, err);
 }

@@ -15,6 +15,7 @@ struct cbn__gemm_call {
     struct cbn__gemm_args arguments;
     struct cbn__span inputs[CBN__GEMM_INPUTS_MAX];
     uint32_t input_count;
+    struct cbn__span output;
     uint32_t out; /* enum cbn_dtype */
 };
 

@@ -203,12 +203,11 @@ static int32_t bind_a_scale(struct cbn__gemm_call *call, const struct cbn__gemm_
 static int32_t bind_d(struct cbn__gemm_call *call, const struct cbn_tensor *d, struct cbn_error *err)
 {
     struct cbn__shape shape = {"d", "[M, N]", 1u << call->out, 2, {FACT(call, m), FACT(call, n)}};
-    struct cbn__span span;
-    int32_t status = cbn__tensor_check(d, &shape, &span, err);
+    int32_t status = cbn__tensor_check(d, &shape, &call->output, err);
     if (status == CBN_STATUS_OK)
         status = cbn__tensor_check_rows(d, "d", err);
     if (status == CBN_STATUS_OK)
-        status = cbn__spans_check_apart(&span, call->inputs, call->input_count, err);
+        status = cbn__spans_check_apart(&call->output, call->inputs, call->input_count, err);
     if (status != CBN_STATUS_OK)
         return status;
     call->arguments.d = d->data;

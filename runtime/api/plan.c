@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/kernel_map.h"
 #include "base/args.h"
 
 #define PLAN_FLAGS (CBN_OP_NO_PDL | CBN_OP_PROPAGATE | CBN_OP_POW2 | CBN_OP_STRICT_ROUTE | CBN_OP_WEIGHTS_STATIC)
+#define MAP_ALIGN 16 /* of an address and of the strides in a tensor map */
 
 /* The alignment of runs whose A and D are contiguous and whose bases are aligned. */
 static int64_t align_contiguous(const struct cbn_fp8_gemm_plan_options *options, int64_t weights_align)
@@ -59,12 +59,20 @@ static int32_t bind_options(struct cbn_plan *plan, const struct cbn_fp8_gemm_pla
     return status == CBN_STATUS_OK ? bind_runs(plan, options, &weights, err) : status;
 }
 
+/* Weights that no map can hold are no fault here: a run that would need one says so. */
+static void fill_maps(struct cbn_plan *plan)
+{
+    const int64_t *facts = plan->bound.facts;
+    if (facts[CBN__GEMM_FACT_align] % MAP_ALIGN == 0 && facts[CBN__GEMM_FACT_n] > 0 && facts[CBN__GEMM_FACT_k] > 0)
+        cbn__weight_maps_fill(plan->place.driver, &plan->bound.arguments, &plan->maps);
+}
+
 static int32_t open_plan(struct cbn_plan *plan, struct cbn_runtime *runtime,
                          const struct cbn_fp8_gemm_plan_options *options, struct cbn_error *err)
 {
     int32_t status = bind_options(plan, options, err);
     if (status == CBN_STATUS_OK)
-        status = cbn__op_begin(runtime, "fp8_gemm", options->flags, options->miss_policy, &plan->op, err);
+        status = cbn__gemm_ops_begin(runtime, options->flags, options->miss_policy, &plan->ops, err);
     if (status == CBN_STATUS_OK)
         status = cbn__runtime_place(runtime, &plan->place, err);
     if (status != CBN_STATUS_OK)
@@ -73,39 +81,51 @@ static int32_t open_plan(struct cbn_plan *plan, struct cbn_runtime *runtime,
     plan->layout = options->a_scale_layout;
     plan->flags = options->flags;
     atomic_store(&plan->settled, 1);
-    cbn__op_place(&plan->op, plan->place.facts, options->max_sms, options->flags, plan->bound.facts);
-    cbn__op_place(&plan->op, plan->place.facts, options->max_sms, options->flags, plan->sweep);
+    cbn__gemm_ops_place(&plan->ops, plan->place.facts, options->max_sms, options->flags, plan->bound.facts);
+    cbn__gemm_ops_place(&plan->ops, plan->place.facts, options->max_sms, options->flags, plan->sweep);
+    fill_maps(plan);
     return CBN_STATUS_OK;
 }
 
 struct loading {
-    struct cbn_plan *plan;
+    const struct cbn_plan *plan;
     int32_t status;
     struct cbn_error *err;
 };
 
+static int32_t load_choice(const struct cbn_plan *plan, const struct cbn__choice *choice, struct cbn_error *err)
+{
+    struct cbn__kernel *kernel = NULL;
+    return cbn__kernel_obtain(plan->ops.gemm.runtime, &choice->spec, &plan->place, choice->geometry.shared_bytes,
+                              plan->ops.gemm.miss_policy, false, NULL, &kernel, err);
+}
+
+/* The quantiser that runs before it too: a capture that meets either finds it loaded. */
 static int load_spec(void *user, const struct cbn__candidate *candidate, const int64_t *params, const int64_t *facts)
 {
     struct loading *loading = user;
-    struct cbn_plan *plan = loading->plan;
-    struct cbn__kernel *kernel = NULL;
-    struct cbn_geometry geometry = {0};
-    struct cbn__spec spec = {.template = &candidate->template, .arch = plan->place.facts->arch};
+    const struct cbn_plan *plan = loading->plan;
+    struct cbn__choice choice = {.candidate = candidate,
+                                 .spec = {.template = &candidate->template, .arch = plan->place.facts->arch}};
     if (!candidate->template.source)
         return 0; /* a run that meets it says so */
     for (uint32_t i = 0; i < candidate->template.param_count; i++)
-        spec.params[i] = params[i];
-    candidate->geometry(params, facts, &geometry);
-    loading->status = cbn__kernel_obtain(plan->op.runtime, &spec, &plan->place, geometry.shared_bytes,
-                                         plan->op.miss_policy, false, NULL, &kernel, loading->err);
+        choice.spec.params[i] = params[i];
+    candidate->geometry(params, facts, &choice.geometry);
+    loading->status = load_choice(plan, &choice, loading->err);
+    if (loading->status == CBN_STATUS_OK && cbn__gemm_quantizes_first(candidate, params, facts)) {
+        loading->status = cbn__gemm_choose_quantizer(&plan->ops.quantize, facts, &choice, loading->err);
+        if (loading->status == CBN_STATUS_OK)
+            loading->status = load_choice(plan, &choice, loading->err);
+    }
     return loading->status != CBN_STATUS_OK;
 }
 
-static int32_t load_all(struct cbn_plan *plan, int64_t max_m, struct cbn_error *err)
+static int32_t load_all(const struct cbn_plan *plan, int64_t max_m, struct cbn_error *err)
 {
     struct loading loading = {plan, CBN_STATUS_OK, err};
     int32_t status =
-        cbn__enumerate_sweep(plan->op.family, plan->sweep, max_m, &plan->op.route, load_spec, &loading, err);
+        cbn__enumerate_sweep(plan->ops.gemm.family, plan->sweep, max_m, &plan->ops.gemm.route, load_spec, &loading, err);
     return status == CBN_STATUS_OK ? loading.status : status;
 }
 
@@ -121,9 +141,10 @@ int32_t cbn_fp8_gemm_plan_create(struct cbn_runtime *runtime, const struct cbn_f
     int32_t status = cbn__args_take(&options, sizeof(options), given, "cbn_fp8_gemm_plan_options", err);
     if (status != CBN_STATUS_OK)
         return status;
-    struct cbn_plan *plan = calloc(1, sizeof(*plan));
+    struct cbn_plan *plan = aligned_alloc(_Alignof(struct cbn_plan), sizeof(*plan)); /* maps want their alignment */
     if (!plan)
         return cbn__error_no_memory(err);
+    memset(plan, 0, sizeof(*plan));
     status = open_plan(plan, runtime, &options, err);
     if (status == CBN_STATUS_OK && options.max_m > 0 && plan->bound.facts[CBN__GEMM_FACT_n] > 0)
         status = load_all(plan, options.max_m, err);
@@ -132,37 +153,6 @@ int32_t cbn_fp8_gemm_plan_create(struct cbn_runtime *runtime, const struct cbn_f
     else
         free(plan);
     return status;
-}
-
-/* A load goes into the thread's current context, which must then be the plan's. */
-static int32_t check_context(const struct cbn_plan *plan, struct cbn_error *err)
-{
-    struct cbn__place current;
-    int32_t status = cbn__runtime_place(plan->op.runtime, &current, err);
-    if (status == CBN_STATUS_OK && current.context_id != plan->place.context_id)
-        status =
-            cbn__error_own(err, CBN_STATUS_INVALID,
-                           "the current context is %llu and the plan's is %llu; make the plan's current, or create "
-                           "the plan with max_m so that runs load nothing",
-                           (unsigned long long)current.context_id, (unsigned long long)plan->place.context_id);
-    return status;
-}
-
-static int32_t obtain(const struct cbn_plan *plan, const struct cbn__choice *choice, void *stream,
-                      struct cbn__kernel **ret_kernel, struct cbn_error *err)
-{
-    struct cbn_runtime *runtime = plan->op.runtime;
-    struct cbn__kernel *kernel = cbn__kernel_map_find(runtime->kernels, &choice->spec);
-    if (kernel && cbn__kernel_ready(kernel, plan->place.context_id)) {
-        CBN__COUNT(runtime, memory_hits);
-        *ret_kernel = kernel;
-        return CBN_STATUS_OK;
-    }
-    int32_t status = check_context(plan, err);
-    if (status != CBN_STATUS_OK)
-        return status;
-    return cbn__kernel_obtain(runtime, &choice->spec, &plan->place, choice->geometry.shared_bytes, plan->op.miss_policy,
-                              true, stream, ret_kernel, err);
 }
 
 static int32_t bind_run(const struct cbn_plan *plan, const struct cbn_fp8_gemm_run_args *args,
@@ -182,22 +172,22 @@ static int32_t bind_run(const struct cbn_plan *plan, const struct cbn_fp8_gemm_r
     return status == CBN_STATUS_OK ? cbn__gemm_bind_activations(ret_call, &activations, err) : status;
 }
 
-static int32_t run(struct cbn_plan *plan, const struct cbn_fp8_gemm_run_args *args, void *stream, struct cbn_error *err)
+static int32_t run(const struct cbn_plan *plan, const struct cbn_fp8_gemm_run_args *args, void *stream,
+                   struct cbn_error *err)
 {
     struct cbn__gemm_call call;
-    struct cbn__choice choice;
-    struct cbn__kernel *kernel = NULL;
     int32_t status = bind_run(plan, args, &call, err);
-    if (status == CBN_STATUS_OK)
-        status = cbn__op_choose(&plan->op, call.facts, &choice, err);
-    if (status == CBN_STATUS_OK)
-        status = cbn__workspace_check(&choice, args->workspace, args->workspace_bytes, err);
-    if (status == CBN_STATUS_OK)
-        status = obtain(plan, &choice, stream, &kernel, err);
     if (status != CBN_STATUS_OK)
         return status;
-    call.arguments.workspace = args->workspace;
-    return cbn__op_launch(&plan->op, kernel, &choice, &call.arguments, stream, err);
+    const struct cbn__gemm_way way = {.ops = &plan->ops,
+                                      .place = &plan->place,
+                                      .pinned = true,
+                                      .fetch_early = cbn__plan_may_fetch_early(plan),
+                                      .maps = &plan->maps,
+                                      .workspace = args->workspace,
+                                      .workspace_bytes = args->workspace_bytes,
+                                      .stream = stream};
+    return cbn__gemm_launch(&way, &call, err);
 }
 
 int32_t cbn_fp8_gemm_plan_run(struct cbn_plan *plan, const struct cbn_fp8_gemm_run_args *given, void *stream,
@@ -205,33 +195,58 @@ int32_t cbn_fp8_gemm_plan_run(struct cbn_plan *plan, const struct cbn_fp8_gemm_r
 {
     if (!plan || !given)
         return cbn__error_own(err, CBN_STATUS_INVALID, "%s is NULL", plan ? "args" : "plan");
-    CBN__COUNT(plan->op.runtime, calls);
+    CBN__COUNT(plan->ops.gemm.runtime, calls);
     struct cbn_fp8_gemm_run_args args = CBN_FP8_GEMM_RUN_ARGS_INIT;
     int32_t status = cbn__args_take(&args, sizeof(args), given, "cbn_fp8_gemm_run_args", err);
     if (status != CBN_STATUS_OK)
         return status;
     if (args.a.extents[0] != 0 && plan->bound.facts[CBN__GEMM_FACT_n] != 0)
         return run(plan, &args, stream, err);
-    CBN__COUNT(plan->op.runtime, noops);
+    CBN__COUNT(plan->ops.gemm.runtime, noops);
     return CBN_STATUS_OK;
 }
 
 struct measuring {
+    uint32_t policy;
     int64_t max_m;
     uint64_t bytes;
 };
 
-/* A need grows with m: its bound within one specialisation is taken at max_m. */
+static int64_t last_value(const struct cbn__guard *guard)
+{
+    switch (guard->relation) {
+    case CBN_RELATION_IN_RANGE:
+        return guard->value_end - 1;
+    case CBN_RELATION_LT:
+        return guard->value - 1;
+    case CBN_RELATION_EQ:
+        return guard->value;
+    default:
+        return INT64_MAX;
+    }
+}
+
+/* The largest m, at most max_m, that guards let pass. */
+static int64_t last_m(const struct cbn__guard *guards, uint32_t count, int64_t max_m)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (guards[i].fact == CBN__GEMM_FACT_m && last_value(&guards[i]) < max_m)
+            max_m = last_value(&guards[i]);
+    return max_m;
+}
+
+/* A need grows with m: its bound within one specialisation is taken at the last m that its candidate takes. */
 static int measure_spec(void *user, const struct cbn__candidate *candidate, const int64_t *params, const int64_t *facts)
 {
     struct measuring *measuring = user;
+    const struct cbn__rule *rule = &candidate->rules[measuring->policy];
     int64_t largest[CBN__GEMM_FACT_COUNT];
     struct cbn_geometry geometry = {0};
     if (!candidate->template.source)
         return 0;
-    for (int i = 0; i < CBN__GEMM_FACT_COUNT; i++)
-        largest[i] = facts[i];
-    largest[CBN__GEMM_FACT_m] = measuring->max_m;
+    memcpy(largest, facts, sizeof(largest));
+    largest[CBN__GEMM_FACT_m] = last_m(rule->guards, rule->guard_count, measuring->max_m);
+    largest[CBN__GEMM_FACT_m] = last_m(candidate->guards, candidate->guard_count, largest[CBN__GEMM_FACT_m]);
     candidate->geometry(params, largest, &geometry);
     if (geometry.workspace_bytes > measuring->bytes)
         measuring->bytes = geometry.workspace_bytes;
@@ -245,13 +260,13 @@ int32_t cbn_fp8_gemm_plan_workspace_bytes(const struct cbn_plan *plan, int64_t m
         return cbn__error_own(err, CBN_STATUS_INVALID, "%s is NULL", plan ? "ret_bytes" : "plan");
     if (max_m < 0)
         return cbn__error_own(err, CBN_STATUS_INVALID, "max_m is %lld; an extent is never negative", (long long)max_m);
+    const struct cbn__op *op = &plan->ops.gemm;
     int64_t facts[CBN__GEMM_FACT_COUNT];
-    struct measuring measuring = {max_m, 0};
+    struct measuring measuring = {.policy = op->route.policy, .max_m = max_m};
     memcpy(facts, plan->sweep, sizeof(facts));
-    for (int64_t align = 1; align <= 16; align *= 2) {
+    for (int64_t align = 1; align <= MAP_ALIGN; align *= 2) {
         facts[CBN__GEMM_FACT_align] = align;
-        int32_t status =
-            cbn__enumerate_sweep(plan->op.family, facts, max_m, &plan->op.route, measure_spec, &measuring, err);
+        int32_t status = cbn__enumerate_sweep(op->family, facts, max_m, &op->route, measure_spec, &measuring, err);
         if (status != CBN_STATUS_OK)
             return status;
     }

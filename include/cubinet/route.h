@@ -79,6 +79,9 @@ struct cbn_explanation {
     uint64_t workspace_bytes;
     struct cbn_spec spec;
     struct cbn_candidate_verdict candidates[CBN_CANDIDATES_MAX];
+    uint32_t quantizes_first; /* 1: the call launches fp8_quantize, as quantize_spec says, and then spec; cached: both */
+    uint32_t reserved;
+    struct cbn_spec quantize_spec;
 };
 
 /*
@@ -93,7 +96,8 @@ CBN_EXPORT int32_t cbn_explain(struct cbn_runtime *runtime, const struct cbn_que
 typedef int (*cbn_spec_fn)(void *user, const struct cbn_spec *spec);
 
 /*
- * Every specialisation that query can reach for m in [0, query->m], each once per call. With query->n == query->k == 0
+ * Every specialisation that query can reach for m in [0, query->m], each once per call; those of fp8_quantize that an
+ * fp8_gemm launches first are among them. With query->n == query->k == 0
  * every specialisation that any shape can reach under the profile (built-in families; a caller's own is asked by its
  * facts). A candidate without a template is told with an
  * empty key. thread: any; blocks: never; capture: ok

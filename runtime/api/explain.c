@@ -1,11 +1,10 @@
 /*
  * Questions: a query to a family, facts and a route; the decision explained; specialisations enumerated.
  */
-#include "api/runtime.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "api/gemm_launch.h"
 #include "api/spec_set.h"
 #include "base/args.h"
 #include "dispatch/own.h"
@@ -29,9 +28,13 @@ int32_t cbn__question_resolve(struct cbn_runtime *runtime, const struct cbn_quer
     const char *policy = profile->policy ? profile->policy : runtime->settings.policy.value;
     const char *disable = profile->disable ? profile->disable : runtime->settings.disable.value;
     const char *enable = profile->enable ? profile->enable : runtime->settings.enable.value;
-    status = cbn__route_resolve(question.family, (const struct cbn__family *const *)runtime->families,
-                                runtime->family_count, policy, disable, enable, profile->strict_route != 0,
-                                &question.route, err);
+    const struct cbn__family *const *families = (const struct cbn__family *const *)runtime->families;
+    status = cbn__route_resolve(question.family, families, runtime->family_count, policy, disable, enable,
+                                profile->strict_route != 0, &question.route, err);
+    question.quantize_family = cbn__runtime_family(runtime, "fp8_quantize", &index);
+    if (status == CBN_STATUS_OK && question.quantize_family)
+        status = cbn__route_resolve(question.quantize_family, families, runtime->family_count, policy, disable, enable,
+                                    profile->strict_route != 0, &question.quantize_route, err);
     if (status == CBN_STATUS_OK)
         *ret_question = question;
     return status;
@@ -70,11 +73,22 @@ static void tell_chosen(struct cbn_runtime *runtime, const struct cbn__question 
     explanation->chosen = 1;
     if (!candidate->template.source)
         return;
+    bool quantizes_first = false;
+    struct cbn__choice quantizer;
+    if (cbn__question_quantizer(question, &spec, candidate, question->facts, &quantizes_first, &quantizer, NULL) !=
+        CBN_STATUS_OK)
+        return; /* the call is UNSUPPORTED: every fp8_quantize is switched off */
     explanation->launches = 1;
     explanation->cached = is_cached(runtime, &spec);
     struct cbn_geometry geometry = {0};
     candidate->geometry(spec.params, question->facts, &geometry);
     explanation->workspace_bytes = geometry.workspace_bytes;
+    if (!quantizes_first)
+        return;
+    explanation->launches = 2;
+    explanation->cached = explanation->cached && is_cached(runtime, &quantizer.spec);
+    explanation->quantizes_first = 1;
+    cbn__spec_describe(&quantizer.spec, &explanation->quantize_spec);
 }
 
 int32_t cbn_explain(struct cbn_runtime *runtime, const struct cbn_query *given, struct cbn_explanation *ret_explanation,

@@ -39,6 +39,17 @@ int32_t cbn__gemm_choose_quantizer(const struct cbn__op *quantize, const int64_t
     return cbn__op_choose(quantize, facts, ret_choice, err);
 }
 
+int32_t cbn__question_quantizer(const struct cbn__question *question, const struct cbn__spec *spec,
+                                const struct cbn__candidate *candidate, const int64_t *facts, bool *ret_first,
+                                struct cbn__choice *ret_choice, struct cbn_error *err)
+{
+    const struct cbn__op quantize = {
+        .family = question->quantize_family, .route = question->quantize_route, .arch = spec->arch};
+    /* A caller's own struct may by chance be as long as swap_ab's. */
+    *ret_first = !question->own && cbn__gemm_quantizes_first(candidate, spec->params, facts);
+    return *ret_first ? cbn__gemm_choose_quantizer(&quantize, facts, ret_choice, err) : CBN_STATUS_OK;
+}
+
 /* ---- maps ---- */
 
 static struct cbn__codes weights_of(const struct cbn__gemm_args *gemm)

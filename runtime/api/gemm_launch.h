@@ -24,6 +24,14 @@ void cbn__gemm_ops_place(struct cbn__gemm_ops *ops, const struct cbn__device_fac
 int32_t cbn__gemm_choose_quantizer(const struct cbn__op *quantize, const int64_t *gemm_facts,
                                    struct cbn__choice *ret_choice, struct cbn_error *err);
 
+/*
+ * The same for a question: *ret_first is false where nothing runs before this specialisation, ret_choice is left alone
+ * then. UNSUPPORTED where no fp8_quantize takes it.
+ */
+int32_t cbn__question_quantizer(const struct cbn__question *question, const struct cbn__spec *spec,
+                                const struct cbn__candidate *candidate, const int64_t *facts, bool *ret_first,
+                                struct cbn__choice *ret_choice, struct cbn_error *err);
+
 #define CBN__DEPTH_MAX 4
 
 /* The maps of weights that do not change their place. What is not known is encoded by the run that needs it. */

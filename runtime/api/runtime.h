@@ -105,6 +105,8 @@ struct cbn__question {
     bool own; /* a caller's family: its facts are all given by name */
     uint32_t shape_facts;
     int64_t facts[CBN_FACTS_MAX];
+    const struct cbn__family *quantize_family; /* fp8_quantize and its route, for what quantises first */
+    struct cbn__route quantize_route;
 };
 int32_t cbn__question_resolve(struct cbn_runtime *runtime, const struct cbn_query *query,
                               struct cbn__question *ret_question, struct cbn_error *err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/gemm_launch.h"
 #include "base/args.h"
 
 const struct cbn_query *cbn__query_at(const struct cbn_query *queries, uint32_t index)
@@ -44,45 +45,72 @@ static struct cbn__spec_item *add_item(struct cbn__spec_set *set)
     return item;
 }
 
-static bool holds(const struct cbn__spec_set *set, const struct cbn__spec *spec)
+static struct cbn__spec_item *find_item(const struct cbn__spec_set *set, const struct cbn__spec *spec)
 {
     for (uint32_t i = 0; i < set->count; i++) {
         const struct cbn__spec *other = &set->items[i].spec;
         if (other->template == spec->template && other->arch == spec->arch &&
             memcmp(other->params, spec->params, sizeof(spec->params)) == 0)
-            return true;
+            return &set->items[i];
     }
-    return false;
+    return NULL;
 }
 
 struct filling {
     struct cbn__spec_set *set;
     uint32_t arch;
     uint32_t query;
-    const struct cbn__family *family;
+    const struct cbn__question *question;
     struct cbn__spec_item *gap; /* the last one, while nothing was added after it */
     int64_t gap_first, gap_last;
 };
+
+/* Shapes that share a specialisation may ask for more shared memory: the largest stands for all. */
+static bool add_spec(struct filling *filling, const struct cbn__candidate *candidate, const struct cbn__spec *spec,
+                     uint32_t shared_bytes)
+{
+    struct cbn__spec_item *item = find_item(filling->set, spec);
+    if (!item) {
+        item = add_item(filling->set);
+        if (!item)
+            return false;
+        item->spec = *spec;
+        item->candidate = candidate;
+        item->query = filling->query;
+    }
+    if (shared_bytes > item->shared_bytes)
+        item->shared_bytes = shared_bytes;
+    return true;
+}
+
+/* A product whose quantiser is switched off is uncovered: the call is UNSUPPORTED. */
+static bool add_quantizer(struct filling *filling, const struct cbn__candidate *candidate, const struct cbn__spec *spec,
+                          const int64_t *facts)
+{
+    bool first = false;
+    struct cbn__choice choice;
+    struct cbn_error cause;
+    int32_t status = cbn__question_quantizer(filling->question, spec, candidate, facts, &first, &choice, &cause);
+    if (status == CBN_STATUS_OK)
+        return !first || add_spec(filling, choice.candidate, &choice.spec, choice.geometry.shared_bytes);
+    struct cbn__spec_item *item = add_item(filling->set);
+    if (item) {
+        item->query = filling->query;
+        item->error = cause;
+    }
+    return item;
+}
 
 static int fill_spec(void *user, const struct cbn__candidate *candidate, const int64_t *params, const int64_t *facts)
 {
     struct filling *filling = user;
     struct cbn__spec spec = {.template = &candidate->template, .arch = filling->arch};
+    struct cbn_geometry geometry = {0};
     memcpy(spec.params, params, candidate->template.param_count * sizeof(params[0]));
-    if (holds(filling->set, &spec))
-        return 0;
-    struct cbn__spec_item *item = add_item(filling->set);
-    if (!item)
-        return 1;
-    item->spec = spec;
-    item->candidate = candidate;
-    item->query = filling->query;
-    if (candidate->template.source) {
-        struct cbn_geometry geometry = {0};
+    if (candidate->template.source)
         candidate->geometry(params, facts, &geometry);
-        item->shared_bytes = geometry.shared_bytes;
-    }
-    return 0;
+    return !add_spec(filling, candidate, &spec, geometry.shared_bytes) ||
+           (candidate->template.source && !add_quantizer(filling, candidate, &spec, facts));
 }
 
 /* What no candidate takes is uncovered, not absent: a call there is UNSUPPORTED. Adjoining intervals are one item. */
@@ -98,10 +126,10 @@ static int fill_gap(void *user, int64_t first, int64_t last, const struct cbn__d
     filling->gap->query = filling->query;
     filling->gap_last = last;
     char reasons[CBN_ERROR_MESSAGE_BYTES];
-    cbn__refusals_format(filling->family, decision, reasons, sizeof(reasons));
+    cbn__refusals_format(filling->question->family, decision, reasons, sizeof(reasons));
     (void)cbn__error_own(&filling->gap->error, CBN_STATUS_UNSUPPORTED, "%s in [%lld,%lld]: no %s kernel takes it: %.380s",
-                         filling->family->facts[filling->family->sweep_fact], (long long)filling->gap_first,
-                         (long long)last, filling->family->name, reasons);
+                         filling->question->family->facts[filling->question->family->sweep_fact], (long long)filling->gap_first,
+                         (long long)last, filling->question->family->name, reasons);
     return 0;
 }
 
@@ -125,7 +153,7 @@ static int32_t fill_query(struct cbn_runtime *runtime, const struct cbn_query *g
     }
     if (status != CBN_STATUS_OK)
         return cbn__error_own(err, (enum cbn_status)status, "query %u: %.440s", index, cause.message);
-    struct filling filling = {.set = set, .arch = query.arch, .query = index, .family = question.family};
+    struct filling filling = {.set = set, .arch = query.arch, .query = index, .question = &question};
     status = cbn__question_enumerate(&question, &query, fill_spec, &filling, err);
     if (status == CBN_STATUS_OK && (question.own || query.n || query.k))
         status = cbn__enumerate_gaps(question.family, question.facts, query.m, &question.route, fill_gap, &filling, err);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/tensor.h"
 #include "quantize.h"
@@ -25,66 +26,6 @@ enum {
 _Static_assert(SLOT_D + GEMM_SLOT_COUNT <= SCRATCH_COUNT, "slots");
 
 #define POISON_ROWS 8 /* rows of NaN after the last, besides the guard */
-
-/* ---- forms ---- */
-
-struct form form_default(void)
-{
-    return (struct form){
-        .in = CBN_DTYPE_BF16, .out = CBN_DTYPE_BF16, .w_format = CBN_SCALE_FP32, .gran = CBN_GRAN_BLOCK};
-}
-
-struct form form_at(uint32_t index)
-{
-    static const struct {
-        uint32_t in, layout;
-        bool pow2;
-    } inputs[11] = {
-        {CBN_DTYPE_BF16, 0, false},
-        {CBN_DTYPE_FP16, 0, false},
-        {CBN_DTYPE_FP32, 0, false},
-        {CBN_DTYPE_BF16, 0, true},
-        {CBN_DTYPE_FP16, 0, true},
-        {CBN_DTYPE_FP32, 0, true},
-        {CBN_DTYPE_E4M3, CBN_LAYOUT_ROW, false},
-        {CBN_DTYPE_E4M3, CBN_LAYOUT_COL, false},
-        {CBN_DTYPE_E4M3, CBN_LAYOUT_COL4, false},
-        {CBN_DTYPE_E4M3, CBN_LAYOUT_PACKED_ROW, false},
-        {CBN_DTYPE_E4M3, CBN_LAYOUT_PACKED_COL, false},
-    };
-    static const uint32_t outs[3] = {CBN_DTYPE_BF16, CBN_DTYPE_FP16, CBN_DTYPE_FP32};
-    uint32_t turn = index / 33, at = index % 33;
-    return (struct form){
-        .in = inputs[at % 11].in,
-        .layout = inputs[at % 11].layout,
-        .pow2 = inputs[at % 11].pow2,
-        .out = outs[at / 11],
-        .w_format = (at + turn) % 2 ? CBN_SCALE_UE8M0 : CBN_SCALE_FP32,
-        .gran = (at / 2 + turn) % 2 ? CBN_GRAN_ROW : CBN_GRAN_BLOCK,
-        .bias = (at + 2 * turn) % 3,
-        .no_pdl = (at / 3 + turn) % 2,
-    };
-}
-
-bool form_is_packed(const struct form *form)
-{
-    return form->layout == CBN_LAYOUT_PACKED_ROW || form->layout == CBN_LAYOUT_PACKED_COL;
-}
-
-bool form_a_pow2(const struct form *form)
-{
-    return form->pow2 || form_is_packed(form);
-}
-
-bool form_w_pow2(const struct form *form)
-{
-    return form->w_format == CBN_SCALE_UE8M0;
-}
-
-struct gemm_call gemm_call_plain(int64_t m)
-{
-    return (struct gemm_call){.form = form_default(), .m = m};
-}
 
 /* ---- placement ---- */
 
@@ -210,12 +151,24 @@ static void place_bias(struct suite *suite, const struct problem *problem, const
     args->bias = (struct cbn_tensor){row.data, row.dtype, 1, {problem->n}, {1}};
 }
 
+CUdeviceptr gemm_workspace(struct suite *suite, uint64_t bytes)
+{
+    if (!bytes) {
+        return 0;
+    }
+    int64_t total = (int64_t)bytes + 2 * suite->guard;
+    CUdeviceptr base = suite_scratch(suite, SLOT_WORK, total), workspace = base + (CUdeviceptr)suite->guard;
+    gpu_fill(base, POISON, total);
+    gpu_fill(workspace, POISON_INPUT, (int64_t)bytes);
+    return workspace;
+}
+
 static void place_workspace(struct suite *suite, const struct gemm_call *call, struct cbn_fp8_gemm_args *args)
 {
     uint64_t bytes = 0;
     struct cbn_error err = {0};
-    if (cbn_fp8_gemm_workspace_bytes(suite->runtimes[call->runtime], args, &bytes, &err) == CBN_STATUS_OK && bytes) {
-        args->workspace = suite_scratch(suite, SLOT_WORK, (int64_t)bytes);
+    if (cbn_fp8_gemm_workspace_bytes(suite->runtimes[call->runtime], args, &bytes, &err) == CBN_STATUS_OK) {
+        args->workspace = gemm_workspace(suite, bytes);
         args->workspace_bytes = bytes;
     }
 }
@@ -308,14 +261,10 @@ static double worst_row(struct suite *suite, const struct problem *problem, cons
     return worst;
 }
 
-static uint64_t touched_outside(struct suite *suite, const struct cbn_tensor *d, int64_t offset, int64_t rows)
+/* Bytes of [base, base + total) that are no longer poison, outside rows x row_bytes at start. */
+static uint64_t count_touched(struct suite *suite, CUdeviceptr base, int64_t total, int64_t start, int64_t ld_bytes,
+                              int64_t rows, int64_t row_bytes)
 {
-    int64_t bytes = dtype_bytes(d->dtype), start = suite->guard + offset * bytes;
-    int64_t span = span_of(d) * bytes;
-    int64_t after = suite->guard ? suite->guard + POISON_ROWS * d->strides[0] * bytes : 0;
-    int64_t total = start + span + after;
-    int64_t ld_bytes = d->strides[0] * bytes, row_bytes = d->extents[1] * bytes;
-    CUdeviceptr base = d->data - (CUdeviceptr)start;
     int pattern = POISON;
     void *arguments[] = {&base, &total, &start, &ld_bytes, &rows, &row_bytes, &pattern, &suite->counter};
     count_reset(suite);
@@ -323,34 +272,50 @@ static uint64_t touched_outside(struct suite *suite, const struct cbn_tensor *d,
     return count_read(suite);
 }
 
+static uint64_t touched_outside(struct suite *suite, const struct cbn_tensor *d, int64_t offset, int64_t rows)
+{
+    int64_t bytes = dtype_bytes(d->dtype), start = suite->guard + offset * bytes;
+    int64_t after = suite->guard ? suite->guard + POISON_ROWS * d->strides[0] * bytes : 0;
+    int64_t total = start + span_of(d) * bytes + after;
+    return count_touched(suite, d->data - (CUdeviceptr)start, total, start, d->strides[0] * bytes, rows,
+                         d->extents[1] * bytes);
+}
+
+uint64_t gemm_workspace_touched(struct suite *suite, CUdeviceptr workspace, uint64_t bytes)
+{
+    int64_t inside = (int64_t)bytes, guard = suite->guard;
+    if (!workspace || !guard) {
+        return 0;
+    }
+    return count_touched(suite, workspace - (CUdeviceptr)guard, inside + 2 * guard, guard, inside, 1, inside);
+}
+
 static const char *note_kernel(struct suite *suite, const struct problem *problem, const struct gemm_call *call,
                                const struct cbn_fp8_gemm_args *args)
 {
-    const struct form *form = &call->form;
-    struct cbn_query query = CBN_QUERY_INIT;
-    query.op = "fp8_gemm";
-    query.arch = suite->device.arch;
-    query.m = call->m, query.n = problem->n, query.k = problem->k;
-    query.profile.in = form->in, query.profile.out = form->out;
-    query.profile.weight_scale = form->w_format, query.profile.scale_gran = form->gran;
-    if (form->layout) {
-        query.profile.act_scale = form->layout;
-    }
-    query.profile.pow2 = form->pow2, query.profile.propagate = form->propagate;
-    query.profile.bias = form->bias, query.profile.pdl = !form->no_pdl;
-    query.profile.sms = (uint32_t)suite->device.sms, query.profile.max_sms = call->max_sms;
+    struct cbn_query query;
+    gemm_call_query(suite, problem->n, problem->k, call, &query);
     int64_t align = cbn__tensor_align(&args->d, cbn__tensor_align(&args->w, cbn__tensor_align(&args->a, 16)));
     return cover_note_gemm(suite, call->runtime, &query, align);
 }
 
-static double tolerance_of(const struct gemm_call *call)
+bool gemm_is_swap_ab(const char *kernel)
+{
+    return kernel && strncmp(kernel, "swap_ab", 7) == 0;
+}
+
+static double tolerance_of(const struct gemm_call *call, const char *kernel)
 {
     if (call->tolerance != 0) {
         return call->tolerance < 0 ? 0.0 : call->tolerance;
     }
-    return call->form.out == CBN_DTYPE_BF16   ? TOLERANCE_BF16
-           : call->form.out == CBN_DTYPE_FP16 ? TOLERANCE_FP16
-                                              : TOLERANCE_FP32;
+    if (call->form.out == CBN_DTYPE_BF16) {
+        return TOLERANCE_BF16;
+    }
+    if (gemm_is_swap_ab(kernel)) {
+        return TOLERANCE_FP8_SUM;
+    }
+    return call->form.out == CBN_DTYPE_FP16 ? TOLERANCE_FP16 : TOLERANCE_FP32;
 }
 
 static void describe(const struct problem *problem, const struct gemm_call *call, const char *kernel, char *text,
@@ -371,11 +336,16 @@ struct gemm_output gemm_check(struct suite *suite, struct tally *tally, const st
     rows = rows < call->m ? rows : call->m;
     const char *kernel = note_kernel(suite, problem, call, args);
     describe(problem, call, kernel, what, sizeof(what));
-    tally_error(tally, worst_row(suite, problem, call, &args->d, rows), tolerance_of(call), what);
+    tally_error(tally, worst_row(suite, problem, call, &args->d, rows), tolerance_of(call, kernel), what);
     uint64_t touched = touched_outside(suite, &args->d, call->d_offset, rows);
     if (touched) {
         tally->mismatches += touched;
         tally_fault(tally, "%s: %llu bytes written outside D", what, (unsigned long long)touched);
+    }
+    touched = gemm_workspace_touched(suite, args->workspace, args->workspace_bytes);
+    if (touched) {
+        tally->mismatches += touched;
+        tally_fault(tally, "%s: %llu bytes written outside the workspace", what, (unsigned long long)touched);
     }
     int64_t bytes = dtype_bytes(args->d.dtype);
     return (struct gemm_output){args->d.data, args->d.strides[0] * bytes, problem->n * bytes, kernel};

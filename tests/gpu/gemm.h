@@ -51,6 +51,8 @@ bool form_is_packed(const struct form *form);
 /* The operand set that a form needs: whether activation and weight scales are powers of two. */
 bool form_a_pow2(const struct form *form);
 bool form_w_pow2(const struct form *form);
+/* The question about every shape under a form. */
+void gemm_query(const struct suite *suite, const struct form *form, struct cbn_query *ret_query);
 
 enum gemm_slot { GEMM_SLOT_D0, GEMM_SLOT_D1, GEMM_SLOT_D2, GEMM_SLOT_COUNT };
 
@@ -78,6 +80,13 @@ struct gemm_output {
 };
 
 struct gemm_call gemm_call_plain(int64_t m);
+/* The question about one call, and the alignment that its tensors will have. */
+void gemm_call_query(const struct suite *suite, int64_t n, int64_t k, const struct gemm_call *call,
+                     struct cbn_query *ret_query);
+int64_t gemm_call_align(int64_t n, int64_t k, const struct gemm_call *call);
+/* swap_ab or swap_ab_fused: the same bits for the same rows, whoever quantises. */
+bool gemm_is_swap_ab(const char *kernel);
+
 /* Places the operands in poison, calls, compares with the fp64 answer, and looks for bytes written elsewhere. */
 struct gemm_output gemm_run(struct suite *suite, struct tally *tally, const struct problem *problem,
                             const struct gemm_call *call);
@@ -90,6 +99,10 @@ struct gemm_output gemm_check(struct suite *suite, struct tally *tally, const st
 /* Bytes that differ in the first rows of two outputs; skip_row < 0: none is skipped. */
 uint64_t gemm_unequal(struct suite *suite, const struct gemm_output *a, const struct gemm_output *b, int64_t rows,
                       int64_t skip_row);
+/* The suite's one workspace: bytes of 0xFF between canaries. 0 for none; the address changes as needs grow. */
+CUdeviceptr gemm_workspace(struct suite *suite, uint64_t bytes);
+/* Bytes of the canaries that were written. */
+uint64_t gemm_workspace_touched(struct suite *suite, CUdeviceptr workspace, uint64_t bytes);
 uint64_t count_read(struct suite *suite);
 void count_reset(struct suite *suite);
 

@@ -20,6 +20,7 @@
 #define TOLERANCE_BF16 4e-3
 #define TOLERANCE_FP16 6e-4
 #define TOLERANCE_FP32 1e-4
+#define TOLERANCE_FP8_SUM 8e-4 /* fp16 or fp32 out of FP8 tensor cores, which keep about 14 bits of a sum */
 
 /* What one case found. */
 struct tally {
@@ -35,7 +36,9 @@ struct tally {
 /* Which runtime a call goes through. */
 enum suite_runtime {
     RUNTIME_ALL,     /* every candidate on */
-    RUNTIME_GENERIC, /* swap_ab and wgmma disabled */
+    RUNTIME_GENERIC, /* all but generic disabled */
+    RUNTIME_CODES,   /* swap_ab_fused disabled: fp8_quantize runs first */
+    RUNTIME_SWAP_AB, /* swap_ab alone, for every M that its template takes */
     RUNTIME_COUNT
 };
 

@@ -30,6 +30,19 @@ static json_t *candidate_json(const struct cbn_candidate_verdict *candidate)
     return item;
 }
 
+/* What the call launches ahead of the chosen kernel. */
+static json_t *first_json(const struct cbn_explanation *explanation)
+{
+    if (!explanation->quantizes_first)
+        return json_null();
+    json_t *first = json_object();
+    cli_json_set(first, "op", cli_json_text(explanation->quantize_spec.op));
+    cli_json_set(first, "kernel", cli_json_text(explanation->quantize_spec.kernel));
+    cli_json_set(first, "key", cli_json_text(explanation->quantize_spec.key));
+    cli_json_set(first, "params", cli_spec_params_json(&explanation->quantize_spec));
+    return first;
+}
+
 static void print_json(const struct cli *cli, const struct cbn_query *query, const struct cbn_explanation *explanation)
 {
     json_t *root = cli_json_begin(cli);
@@ -39,6 +52,7 @@ static void print_json(const struct cli *cli, const struct cbn_query *query, con
     bool has_key = explanation->chosen && explanation->spec.key[0];
     cli_json_set(root, "key", has_key ? cli_json_text(explanation->spec.key) : json_null());
     cli_json_set(root, "params", explanation->chosen ? cli_spec_params_json(&explanation->spec) : json_object());
+    cli_json_set(root, "first", first_json(explanation));
     cli_json_set(root, "cached", json_boolean(explanation->cached));
     cli_json_set(root, "launches", json_integer(explanation->launches));
     cli_json_set(root, "workspace_bytes", json_integer((json_int_t)explanation->workspace_bytes));
@@ -74,18 +88,33 @@ static void print_candidates(const struct cbn_explanation *explanation)
     cli_table_print(&table, stdout, "  ");
 }
 
+/* prefix: "" of the chosen kernel, "first " of what is launched ahead of it. */
+static void print_spec(const char *prefix, const struct cbn_spec *spec)
+{
+    char *params = cli_spec_params(spec);
+    (void)printf("%skey: %s\n", prefix, spec->key[0] ? spec->key : "none, there is no template");
+    (void)printf("%sparams: %s\n", prefix, params);
+    free(params);
+}
+
+static void print_specs(const struct cbn_explanation *explanation)
+{
+    print_spec("", &explanation->spec);
+    if (explanation->quantizes_first) {
+        (void)printf("first: %s/%s\n", explanation->quantize_spec.op, explanation->quantize_spec.kernel);
+        print_spec("first ", &explanation->quantize_spec);
+    }
+    (void)printf("cached: %s\n", explanation->cached ? "yes" : "no");
+}
+
 static void print_text(const struct cli *cli, const struct cbn_query *query, const struct cbn_explanation *explanation)
 {
     cli_shape_print(cli, query);
     cli_profile_print(cli);
     const char *chosen = chosen_name(explanation);
     (void)printf("chosen: %s\n", chosen ? chosen : "none");
-    if (explanation->chosen) {
-        char *params = cli_spec_params(&explanation->spec);
-        (void)printf("key: %s\n", explanation->spec.key[0] ? explanation->spec.key : "none, there is no template");
-        (void)printf("params: %s\ncached: %s\n", params, explanation->cached ? "yes" : "no");
-        free(params);
-    }
+    if (explanation->chosen)
+        print_specs(explanation);
     (void)printf("launches: %u\nworkspace: %llu bytes\n", explanation->launches,
                  (unsigned long long)explanation->workspace_bytes);
     print_candidates(explanation);

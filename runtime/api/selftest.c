@@ -220,6 +220,10 @@ static int32_t run_gemm(struct test *test, struct operands *operands, enum cbn_d
     args.w_scale = matrix(scales, CBN_DTYPE_FP32, blocks, operands->s, operands->s, 1);
     args.d = matrix(d, out, m, n, n, 1);
     if (status == CBN_STATUS_OK)
+        status = cbn_fp8_gemm_workspace_bytes(test->runtime, &args, &args.workspace_bytes, err);
+    if (status == CBN_STATUS_OK && args.workspace_bytes)
+        status = upload(&memory, NULL, args.workspace_bytes, &args.workspace, err);
+    if (status == CBN_STATUS_OK)
         status = cbn_fp8_gemm(test->runtime, &args, NULL, err);
     if (status == CBN_STATUS_OK)
         status = cbn__driver_synchronise(memory.driver, err);
@@ -349,7 +353,8 @@ static int32_t run_cases(struct test *test, const char *op, struct cbn_error *er
         {1, 256, 512, CBN_DTYPE_BF16},  {7, 192, 384, CBN_DTYPE_BF16},  {16, 256, 512, CBN_DTYPE_BF16},
         {31, 256, 512, CBN_DTYPE_BF16}, {33, 192, 384, CBN_DTYPE_BF16}, {64, 256, 512, CBN_DTYPE_BF16},
         {257, 256, 512, CBN_DTYPE_BF16}, {5, 100, 200, CBN_DTYPE_BF16},  {33, 256, 512, CBN_DTYPE_FP16},
-        {130, 72, 1000, CBN_DTYPE_FP32}, {3, 33, 130, CBN_DTYPE_FP16},
+        {130, 72, 1000, CBN_DTYPE_FP32}, {3, 33, 130, CBN_DTYPE_FP16},  {5, 72, 208, CBN_DTYPE_BF16},
+        {9, 72, 1008, CBN_DTYPE_FP32},   {2, 72, 5008, CBN_DTYPE_BF16}, {128, 200, 1040, CBN_DTYPE_FP16},
     };
     static const struct {
         int64_t t, k;

@@ -217,9 +217,17 @@ CBN_INLINE void multiply_commit()
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-template <int LEFT> CBN_INLINE void multiply_wait()
+/* Until all but the `left` youngest groups are done; left is a constant once unrolled. */
+CBN_INLINE void multiply_wait_but(int left)
 {
-    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+    if (left == 0)
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    else if (left == 1)
+        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+    else if (left == 2)
+        asm volatile("wgmma.wait_group.sync.aligned 2;" ::: "memory");
+    else
+        asm volatile("wgmma.wait_group.sync.aligned 3;" ::: "memory");
 }
 
 /* The compiler must not move what reads the registers ahead of the wait. */
@@ -357,10 +365,9 @@ CBN_INLINE void copy_share(u32 to, const tensor_map &deep, const tensor_map &sin
         copy_group(to + i * group_bytes, single, row, group + i, barrier, policy);
 }
 
-CBN_INLINE void fill_weights(const swap_ab_args &p, const job &j, int warpgroup, int stage, int tile, int fill,
-                             u64 policy)
+CBN_INLINE void fill_weights(const swap_ab_args &p, const job &j, const share &s, int warpgroup, int stage, int tile,
+                             int fill, u64 policy)
 {
-    share s = share_of_warpgroup(j, warpgroup);
     int count = s.count - fill * DEPTH;
     u32 barrier = full_barrier(j, warpgroup, stage);
     barrier_expect(barrier, (count < DEPTH ? count : DEPTH) * (W_BYTES + (FUSED ? 0 : A_BYTES)));
@@ -368,22 +375,25 @@ CBN_INLINE void fill_weights(const swap_ab_args &p, const job &j, int warpgroup,
                W_BYTES, barrier, policy);
 }
 
-CBN_INLINE void fill_codes(const swap_ab_args &p, const job &j, int warpgroup, int stage, int fill, u64 policy)
+CBN_INLINE void fill_codes(const swap_ab_args &p, const job &j, const share &s, int warpgroup, int stage, int fill,
+                           u64 policy)
 {
-    share s = share_of_warpgroup(j, warpgroup);
     copy_share(stage_of(j, warpgroup, stage) + DEPTH * W_BYTES, p.a, p.a_tail, j.m0, s.first + fill * DEPTH,
                s.count - fill * DEPTH, j.whole, A_BYTES, full_barrier(j, warpgroup, stage), policy);
 }
 
-/* The next fill of a warpgroup's ring. */
+/* The next fill of a warpgroup's ring, and how many there are yet. */
 struct cursor {
+    share s;
+    int fills, left;
     int tile, fill, stage;
     u32 parity; /* of the phase of the empty barrier that ends before the stage is filled again */
 };
 
-CBN_INLINE void advance(cursor &c, const job &j, int fills)
+CBN_INLINE void advance(cursor &c, const job &j)
 {
-    if (++c.fill == fills) {
+    c.left--;
+    if (++c.fill == c.fills) {
         c.fill = 0;
         c.tile += j.tile_step;
     }
@@ -406,53 +416,48 @@ CBN_INLINE void init_barriers(const job &j)
 }
 
 /* First fills of every ring: weights by the producer, codes by the math warps, each as soon as it may. */
-CBN_INLINE void produce_first(const swap_ab_args &p, const job &j, cursor (&c)[WARPGROUPS], int (&done)[WARPGROUPS],
-                              u64 policy)
+CBN_INLINE void produce_first(const swap_ab_args &p, const job &j, cursor (&c)[WARPGROUPS], u64 policy)
 {
 #pragma unroll
     for (int w = 0; w < WARPGROUPS; w++) {
-        c[w] = {j.first_tile, 0, 0, 1};
-        done[w] = 0;
+        share s = share_of_warpgroup(j, w);
+        c[w] = {s, fills_of(s.count), fills_of(s.count) * j.rounds, j.first_tile, 0, 0, 1};
     }
+#pragma unroll 1
     for (int i = 0; i < j.stages; i++) {
 #pragma unroll
         for (int w = 0; w < WARPGROUPS; w++) {
-            int fills = fills_of(share_of_warpgroup(j, w).count);
-            if (i >= fills * j.rounds)
+            if (c[w].left == 0)
                 continue;
-            fill_weights(p, j, w, c[w].stage, c[w].tile, c[w].fill, policy);
-            advance(c[w], j, fills);
-            done[w]++;
+            fill_weights(p, j, c[w].s, w, c[w].stage, c[w].tile, c[w].fill, policy);
+            advance(c[w], j);
         }
     }
 }
 
-CBN_INLINE void produce_rest(const swap_ab_args &p, const job &j, cursor (&c)[WARPGROUPS], int (&done)[WARPGROUPS],
-                             u64 policy)
+CBN_INLINE void produce_rest(const swap_ab_args &p, const job &j, cursor (&c)[WARPGROUPS], u64 policy)
 {
     u64 policy_codes = policy_evict_last();
-    for (bool more = true; more;) {
-        more = false;
+#pragma unroll 1
+    while (c[0].left || c[WARPGROUPS - 1].left) {
 #pragma unroll
         for (int w = 0; w < WARPGROUPS; w++) {
-            int fills = fills_of(share_of_warpgroup(j, w).count);
-            if (done[w] >= fills * j.rounds)
+            if (c[w].left == 0)
                 continue;
             barrier_wait(empty_barrier(j, w, c[w].stage), c[w].parity);
-            fill_weights(p, j, w, c[w].stage, c[w].tile, c[w].fill, policy);
+            fill_weights(p, j, c[w].s, w, c[w].stage, c[w].tile, c[w].fill, policy);
             if (!FUSED)
-                fill_codes(p, j, w, c[w].stage, c[w].fill, policy_codes);
-            advance(c[w], j, fills);
-            done[w]++;
-            more = true;
+                fill_codes(p, j, c[w].s, w, c[w].stage, c[w].fill, policy_codes);
+            advance(c[w], j);
         }
     }
 }
+
+static_assert(WARPGROUPS <= 2, "produce_rest asks the first and the last ring");
 
 CBN_INLINE void run_producer(const swap_ab_args &p, const job &j)
 {
     cursor c[WARPGROUPS];
-    int done[WARPGROUPS];
     u64 policy = policy_evict_first();
     if (threadIdx.x % 32 == 0) {
         if (!LATE_TRIGGER)
@@ -467,10 +472,10 @@ CBN_INLINE void run_producer(const swap_ab_args &p, const job &j)
     if (threadIdx.x % 32 == 0) {
         if (!early(p))
             pdl_wait();
-        produce_first(p, j, c, done, policy);
+        produce_first(p, j, c, policy);
         if (early(p))
             pdl_wait();
-        produce_rest(p, j, c, done, policy);
+        produce_rest(p, j, c, policy);
         if (LATE_TRIGGER)
             pdl_launch_dependents();
     }
@@ -542,10 +547,11 @@ CBN_INLINE void copy_first_codes(const swap_ab_args &p, const job &j, int warp)
         u64 policy = policy_evict_last();
 #pragma unroll
         for (int w = 0; w < WARPGROUPS; w++) {
-            int fills = fills_of(share_of_warpgroup(j, w).count), filled = fills * j.rounds;
+            share s = share_of_warpgroup(j, w);
+            int fills = fills_of(s.count), filled = fills * j.rounds;
             filled = filled < j.stages ? filled : j.stages;
             for (int i = warp; i < filled; i += MATH_WARPS)
-                fill_codes(p, j, w, i, i % fills, policy);
+                fill_codes(p, j, s, w, i, i % fills, policy);
         }
     }
     __syncwarp();
@@ -648,17 +654,15 @@ CBN_INLINE void run_share(accumulators &total, const job &j, int warpgroup, read
                 multiply(part[i], w + i * (W_BYTES >> 4) + 2 * q, a + i * (A_BYTES >> 4) + 2 * q, q > 0);
             multiply_commit();
         }
-        if constexpr (DEPTH == 2) {
-            multiply_wait<1>();
-            multiply_settle(part[0]);
-            promote(total, part[0], j, s.first + done, w_scales);
+#pragma unroll
+        for (int i = 0; i < DEPTH; i++) {
+            multiply_wait_but(DEPTH - 1 - i);
+            multiply_settle(part[i]);
+            if (i == DEPTH - 1 && elected)
+                barrier_arrive(empty_barrier(j, warpgroup, r.stage));
+            if (i == 0 || done + i < s.count)
+                promote(total, part[i], j, s.first + done + i, w_scales);
         }
-        multiply_wait<0>();
-        multiply_settle(part[DEPTH - 1]);
-        if (elected)
-            barrier_arrive(empty_barrier(j, warpgroup, r.stage));
-        if (DEPTH == 1 || done + 1 < s.count)
-            promote(total, part[DEPTH - 1], j, s.first + done + DEPTH - 1, w_scales);
         if (++r.stage == j.stages) {
             r.stage = 0;
             r.parity ^= 1;
@@ -666,7 +670,7 @@ CBN_INLINE void run_share(accumulators &total, const job &j, int warpgroup, read
     }
 }
 
-static_assert(DEPTH == 1 || DEPTH == 2, "run_share promotes one or two parts a stage");
+static_assert(DEPTH <= 4, "multiply_wait_but leaves three at most");
 
 /* ---- the output ---- */
 
@@ -812,6 +816,11 @@ CBN_INLINE void run_math(const swap_ab_args &p, job &j)
 {
     int warp = threadIdx.x / 32;
     cluster_arrive();
+    if (!FUSED && threadIdx.x == 0) {
+        prefetch_map(p.a);
+        prefetch_map(p.a_tail);
+    }
+    __syncwarp();
     if (early(p))
         copy_weight_scales(p.gemm, j, j.first_tile, 0);
     if (!FUSED)

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "suite.h"
+#include "calls.h"
 
 #include "api/kernel_map.h"
-#include "api/runtime.h"
 
 struct cover {
     uint32_t count, capacity;
@@ -74,47 +73,42 @@ static void fault(struct cover *cover, const char *what, const char *text)
     }
 }
 
-static const char *note(struct suite *suite, enum suite_runtime which, const struct cbn_query *query,
-                        uint32_t align_fact, int64_t align)
+struct noting {
+    struct suite *suite;
+    struct cbn_runtime *runtime;
+};
+
+static void note_spec(void *user, const struct cbn__spec *spec)
 {
-    struct cbn_runtime *runtime = suite->runtimes[which];
-    struct cbn__question question;
-    struct cbn__decision decision;
+    const struct noting *noting = user;
     struct cbn_spec described;
+    cbn__spec_describe(spec, &described);
+    if (!cbn__kernel_map_find(noting->runtime->kernels, spec)) {
+        fault(noting->suite->cover, "decided but not what the call loaded", described.text);
+    }
+    add_text(noting->suite->cover, described.text);
+}
+
+static const char *note(struct suite *suite, enum suite_runtime which, const struct cbn_query *query, int64_t align)
+{
+    struct noting noting = {suite, suite->runtimes[which]};
     struct cbn_error err = {0};
-    if (cbn__question_resolve(runtime, query, &question, &err) != CBN_STATUS_OK) {
-        fault(suite->cover, "no question", err.message);
-        return "?";
+    const char *kernel = call_specs(noting.runtime, query, align, note_spec, &noting, &err);
+    if (!kernel) {
+        fault(suite->cover, "no kernel for a call that was taken", err.message);
     }
-    question.facts[align_fact] = align;
-    cbn__decide(question.family, question.facts, &question.route, &decision);
-    if (decision.noop) {
-        return "";
-    }
-    if (decision.chosen < 0) {
-        fault(suite->cover, "no candidate for a call that was taken", query->op);
-        return "?";
-    }
-    const struct cbn__candidate *candidate = &question.family->candidates[decision.chosen];
-    struct cbn__spec spec = {.template = &candidate->template, .arch = query->arch};
-    cbn__params_resolve(candidate, question.facts, spec.params);
-    cbn__spec_describe(&spec, &described);
-    if (!cbn__kernel_map_find(runtime->kernels, &spec)) {
-        fault(suite->cover, "decided but not what the call loaded", described.text);
-    }
-    add_text(suite->cover, described.text);
-    return candidate->template.name;
+    return kernel ? kernel : "?";
 }
 
 const char *cover_note_gemm(struct suite *suite, enum suite_runtime runtime, const struct cbn_query *query,
                             int64_t align)
 {
-    return note(suite, runtime, query, CBN__GEMM_FACT_align, align);
+    return note(suite, runtime, query, align);
 }
 
 const char *cover_note_quantize(struct suite *suite, const struct cbn_query *query, int64_t align)
 {
-    return note(suite, RUNTIME_ALL, query, CBN__QUANTIZE_FACT_align, align);
+    return note(suite, RUNTIME_ALL, query, align);
 }
 
 uint64_t cover_faults(const struct cover *cover)

@@ -96,6 +96,14 @@ void gemm_place(struct suite *suite, const struct problem *problem, const struct
 /* Checks D of a call whose arguments came from gemm_place. */
 struct gemm_output gemm_check(struct suite *suite, struct tally *tally, const struct problem *problem,
                               const struct gemm_call *call, const struct cbn_fp8_gemm_args *args);
+/* ---- gemm_plan.c ---- */
+struct cbn_plan *gemm_plan_create(struct suite *suite, struct tally *tally, enum suite_runtime runtime,
+                                  const struct cbn_fp8_gemm_args *args, uint32_t flags, int64_t max_m);
+uint64_t gemm_plan_workspace_bytes(struct tally *tally, const struct cbn_plan *plan, int64_t m);
+/* As gemm_run. Scratch buffers must stay where they are while the plan lives: weights of one shape, not in a sample. */
+struct gemm_output gemm_plan_run(struct suite *suite, struct tally *tally, const struct problem *problem,
+                                 struct cbn_plan *plan, const struct gemm_call *call);
+
 /* Bytes that differ in the first rows of two outputs; skip_row < 0: none is skipped. */
 uint64_t gemm_unequal(struct suite *suite, const struct gemm_output *a, const struct gemm_output *b, int64_t rows,
                       int64_t skip_row);

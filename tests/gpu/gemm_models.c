@@ -18,6 +18,9 @@ static const struct {
 
 static const int64_t ms[] = {257, 64, 33, 32, 31, 7, 1};
 #define M_COUNT 7u
+/* Every tile of swap_ab, 8 to 64 tokens, and what comes after it. */
+static const int64_t form_ms[] = {257, 64, 47, 31, 20, 13, 7, 1};
+#define FORM_M_COUNT 8u
 #define FORM_TURNS 9u /* one form in nine a shape: each form meets four or five shapes */
 #define ODD_COUNT 200u
 #define ODD_SAMPLE 24u
@@ -25,17 +28,8 @@ static const int64_t ms[] = {257, 64, 33, 32, 31, 7, 1};
 
 static void add_form(const struct suite *suite, const struct form *form, query_fn add, void *user)
 {
-    struct cbn_query query = CBN_QUERY_INIT;
-    query.op = "fp8_gemm";
-    query.arch = suite->device.arch;
-    query.profile.in = form->in, query.profile.out = form->out;
-    query.profile.weight_scale = form->w_format, query.profile.scale_gran = form->gran;
-    if (form->layout) {
-        query.profile.act_scale = form->layout;
-    }
-    query.profile.pow2 = form->pow2, query.profile.propagate = form->propagate;
-    query.profile.bias = form->bias, query.profile.pdl = !form->no_pdl;
-    query.profile.sms = (uint32_t)suite->device.sms;
+    struct cbn_query query;
+    gemm_query(suite, form, &query);
     add(user, &query);
 }
 
@@ -55,19 +49,21 @@ void gemm_queries(const struct suite *suite, query_fn add, void *user)
     form = form_default();
     form.propagate = true;
     add_form(suite, &form, add, user);
-    for (uint32_t i = 0; i < FORM_COUNT; i += suite->sample ? SAMPLE_FORM_STEP : 1) {
-        form = form_at(i);
-        add_form(suite, &form, add, user);
-    }
 }
 
 /* ---- every (N, K), every M ---- */
+
+static bool same_bits(const struct gemm_output *a, const struct gemm_output *b)
+{
+    return a->kernel && b->kernel &&
+           (strcmp(a->kernel, b->kernel) == 0 || (gemm_is_swap_ab(a->kernel) && gemm_is_swap_ab(b->kernel)));
+}
 
 static void expect_same(struct suite *suite, struct tally *tally, const struct gemm_output *a,
                         const struct gemm_output *b, int64_t rows, const char *what)
 {
     char text[160];
-    if (!a->kernel || !b->kernel || strcmp(a->kernel, b->kernel) != 0) {
+    if (!same_bits(a, b)) {
         return;
     }
     (void)snprintf(text, sizeof(text), "%s: %s, %lld rows", what, a->kernel, (long long)rows);
@@ -96,7 +92,7 @@ static void run_every_m(struct suite *suite, struct tally *tally, const struct p
         call.form.no_pdl = false;
         struct gemm_output quantised = gemm_run(suite, tally, problem, &call);
         expect_same(suite, tally, &now, &quantised, ms[i], "quantised inside and by fp8_quantize");
-        if (now.kernel && quantised.kernel && strcmp(now.kernel, quantised.kernel) != 0) {
+        if (now.kernel && quantised.kernel && !same_bits(&now, &quantised)) {
             tally_fault(tally, "bf16 ran %s, e4m3 %s", now.kernel, quantised.kernel);
         }
         before = now;
@@ -126,16 +122,15 @@ static bool belongs(const struct form *form, uint32_t set)
            (form->gran == CBN_GRAN_ROW) == (set >> 2 & 1);
 }
 
-static void run_form(struct suite *suite, struct tally *tally, const struct problem *problem, uint32_t index,
-                     uint32_t s)
+static struct gemm_call form_call(uint32_t index, uint32_t s)
 {
-    struct gemm_call call = gemm_call_plain(ms[(index + s) % M_COUNT]);
+    struct gemm_call call = gemm_call_plain(form_ms[(index + s) % FORM_M_COUNT]);
     call.form = form_at(index);
-    call.runtime = (index + s) % 4 == 3 ? RUNTIME_GENERIC : RUNTIME_ALL;
+    call.runtime = (index + s) % 5 == 3 ? RUNTIME_GENERIC : RUNTIME_ALL;
     call.w_scale_columns = (index + s) % 3 == 1;
     call.s_pad = (index + s) % 2;
     call.max_sms = (index + s) % 6 == 5 ? 16 : 0;
-    (void)gemm_run(suite, tally, problem, &call);
+    return call;
 }
 
 void case_gemm_forms(struct suite *suite, struct tally *tally)
@@ -159,7 +154,8 @@ void case_gemm_forms(struct suite *suite, struct tally *tally)
                 }
                 ready = ready || problem_create(suite, tally, &options, &problem);
                 if (ready) {
-                    run_form(suite, tally, &problem, i, s);
+                    struct gemm_call call = form_call(i, s);
+                    (void)gemm_run(suite, tally, &problem, &call);
                 }
             }
             if (ready) {
@@ -230,27 +226,63 @@ static void draw_placement(uint32_t index, uint64_t *state, struct gemm_call *ca
     call->d_offset = random_below(state, 8);
 }
 
+static struct gemm_call odd_call(const struct suite *suite, uint32_t i, uint64_t *state,
+                                 struct problem_options *ret_options)
+{
+    struct gemm_call call = gemm_call_plain(0);
+    *ret_options = (struct problem_options){.seed = suite->seed + 2000 + i};
+    draw_shape(i, state, ret_options);
+    draw_placement(i, state, &call);
+    call.form = form_at(suite->sample ? i * SAMPLE_FORM_STEP % FORM_COUNT : i % FORM_COUNT);
+    if (i % 8 == 3 || i % 8 == 4) { /* the default profile on every candidate */
+        call.form = form_default();
+    }
+    call.m = ret_options->m;
+    ret_options->a_pow2 = form_a_pow2(&call.form), ret_options->w_pow2 = form_w_pow2(&call.form);
+    ret_options->gran = call.form.gran;
+    ret_options->mantissa_bits = call.form.in == CBN_DTYPE_FP32 ? 23 : 7;
+    return call;
+}
+
+static uint32_t odd_count(const struct suite *suite)
+{
+    return suite->sample ? ODD_SAMPLE : ODD_COUNT;
+}
+
 void case_gemm_odd(struct suite *suite, struct tally *tally)
 {
     uint64_t state = suite->seed + 31;
-    uint32_t count = suite->sample ? ODD_SAMPLE : ODD_COUNT;
-    for (uint32_t i = 0; i < count; i++) {
-        struct problem_options options = {.seed = suite->seed + 2000 + i};
+    for (uint32_t i = 0; i < odd_count(suite); i++) {
+        struct problem_options options;
         struct problem problem;
-        struct gemm_call call = gemm_call_plain(0);
-        draw_shape(i, &state, &options);
-        draw_placement(i, &state, &call);
-        call.form = form_at(suite->sample ? i * SAMPLE_FORM_STEP % FORM_COUNT : i % FORM_COUNT);
-        if (i % 8 == 3 || i % 8 == 4) { /* the default profile on every candidate */
-            call.form = form_default();
-        }
-        call.m = options.m;
-        options.a_pow2 = form_a_pow2(&call.form), options.w_pow2 = form_w_pow2(&call.form);
-        options.gran = call.form.gran;
-        options.mantissa_bits = call.form.in == CBN_DTYPE_FP32 ? 23 : 7;
+        struct gemm_call call = odd_call(suite, i, &state, &options);
         if (problem_create(suite, tally, &options, &problem)) {
             (void)gemm_run(suite, tally, &problem, &call);
             problem_done(&problem);
         }
+    }
+}
+
+static void add_call(const struct suite *suite, int64_t n, int64_t k, const struct gemm_call *call, call_fn add,
+                     void *user)
+{
+    struct cbn_query query;
+    gemm_call_query(suite, n, k, call, &query);
+    add(user, call->runtime, &query, gemm_call_align(n, k, call));
+}
+
+void gemm_model_calls(const struct suite *suite, call_fn add, void *user)
+{
+    uint64_t state = suite->seed + 31;
+    for (uint32_t s = 0; s < SHAPE_COUNT && !suite->sample; s++) {
+        for (uint32_t i = s % FORM_TURNS; i < FORM_COUNT; i += FORM_TURNS) {
+            struct gemm_call call = form_call(i, s);
+            add_call(suite, shapes[s].n, shapes[s].k, &call, add, user);
+        }
+    }
+    for (uint32_t i = 0; i < odd_count(suite); i++) {
+        struct problem_options options;
+        struct gemm_call call = odd_call(suite, i, &state, &options);
+        add_call(suite, options.n, options.k, &call, add, user);
     }
 }

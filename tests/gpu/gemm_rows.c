@@ -1,5 +1,5 @@
 /*
- * Products: every pair of codes exactly, rows that hold garbage, m_valid, plans.
+ * Products: every pair of codes exactly, rows that hold garbage, m_valid.
  */
 #include <math.h>
 #include <stdio.h>
@@ -160,8 +160,8 @@ static void run_empty(struct suite *suite, struct tally *tally, int64_t m, int64
 /* The default profile on both sides of every bucket, aligned and not, on every candidate. */
 static void run_tiles(struct suite *suite, struct tally *tally, const struct problem *problem)
 {
-    static const int64_t tile_ms[] = {1, 8, 9, 16, 17, 31, 32, 64, 65, 128, 129};
-    for (uint32_t i = 0; i < 11 * 4; i++) {
+    static const int64_t tile_ms[] = {1, 8, 9, 16, 17, 24, 25, 31, 32, 33, 48, 49, 64, 65, 128, 129};
+    for (uint32_t i = 0; i < 16 * 4; i++) {
         struct gemm_call call = gemm_call_plain(tile_ms[i / 4]);
         call.runtime = i % 2 ? RUNTIME_GENERIC : RUNTIME_ALL;
         call.lda_pad = i / 2 % 2;
@@ -187,78 +187,6 @@ void case_gemm_rows(struct suite *suite, struct tally *tally)
     }
     for (int i = 0; i < 3; i++) {
         run_propagate(suite, tally, &problem, bad_ms[i]);
-    }
-    problem_done(&problem);
-}
-
-/* ---- plans ---- */
-
-static struct cbn_plan *create_plan(struct suite *suite, struct tally *tally, const struct cbn_fp8_gemm_args *args,
-                                    uint32_t flags)
-{
-    struct cbn_fp8_gemm_plan_options options = CBN_FP8_GEMM_PLAN_OPTIONS_INIT;
-    struct cbn_plan *plan = NULL;
-    struct cbn_error err = {0};
-    options.flags = args->flags | flags;
-    options.in = args->a.dtype, options.out = args->d.dtype;
-    options.a_scale_layout = args->a_scale_layout, options.w_scale_gran = args->w_scale_gran;
-    options.max_m = 130;
-    options.w = args->w, options.w_scale = args->w_scale, options.bias = args->bias;
-    int32_t status = cbn_fp8_gemm_plan_create(suite->runtimes[RUNTIME_ALL], &options, &plan, &err);
-    (void)tally_call(tally, status, &err, "plan_create");
-    return plan;
-}
-
-/* Weights, scales and bias of gemm_place stay in their slots while only M changes, so the plan's pointers hold. */
-static void run_plan(struct suite *suite, struct tally *tally, const struct problem *problem, struct cbn_plan *plan,
-                     struct gemm_call call)
-{
-    struct cbn_fp8_gemm_args args;
-    struct cbn_error err = {0};
-    call.slot = GEMM_SLOT_D0;
-    struct gemm_output direct = gemm_run(suite, tally, problem, &call);
-    call.slot = GEMM_SLOT_D1;
-    gemm_place(suite, problem, &call, &args);
-    struct cbn_fp8_gemm_run_args run = CBN_FP8_GEMM_RUN_ARGS_INIT;
-    run.a = args.a, run.a_scale = args.a_scale, run.d = args.d;
-    run.m_valid = args.m_valid, run.workspace = args.workspace, run.workspace_bytes = args.workspace_bytes;
-    GPU(cuCtxSynchronize()); /* a static plan may fetch weights before the kernels that placed them are waited for */
-    if (!tally_call(tally, cbn_fp8_gemm_plan_run(plan, &run, NULL, &err), &err, "plan_run")) {
-        return;
-    }
-    GPU(cuCtxSynchronize());
-    struct gemm_output planned = gemm_check(suite, tally, problem, &call, &args);
-    if (direct.kernel && planned.kernel) {
-        tally_equal(tally, gemm_unequal(suite, &direct, &planned, call.m, -1), "plan and one-shot call");
-    }
-}
-
-void case_gemm_plan(struct suite *suite, struct tally *tally)
-{
-    static const int64_t plan_ms[] = {130, 64, 31, 1};
-    struct problem_options options = {130, 384, 640, false, false, CBN_GRAN_BLOCK, 7, suite->seed + 4000};
-    struct problem problem;
-    if (!problem_create(suite, tally, &options, &problem)) {
-        return;
-    }
-    for (uint32_t i = 0; i < 4; i++) {
-        struct gemm_call call = gemm_call_plain(130);
-        struct cbn_fp8_gemm_args args;
-        call.form.in = i % 2 ? CBN_DTYPE_E4M3 : CBN_DTYPE_BF16;
-        call.form.layout = i % 2 ? CBN_LAYOUT_ROW : 0;
-        bool tight = suite->sample;
-        suite->sample = false; /* buffers must stay where they are while the plan holds them */
-        gemm_place(suite, &problem, &call, &args);
-        struct cbn_plan *plan = create_plan(suite, tally, &args, i / 2 ? CBN_OP_WEIGHTS_STATIC : 0);
-        for (uint32_t j = 0; plan && j < 4; j++) {
-            call.m = plan_ms[j];
-            if (i == 2) {
-                cbn_plan_weights_changed(plan, j % 2);
-            }
-            run_plan(suite, tally, &problem, plan, call);
-        }
-        cbn_plan_destroy(plan);
-        suite->sample = tight;
     }
     problem_done(&problem);
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "suite.h"
 
@@ -130,4 +131,11 @@ int64_t dtype_bytes(uint32_t dtype)
     default:
         return 0;
     }
+}
+
+double now_s(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }

@@ -6,16 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "suite.h"
 
+#include "api/runtime.h"
+
 #define EXIT_SKIPPED 77
 #define SEED_DEFAULT 20261129u
 #define GUARD_BYTES 1024
-#define QUERIES_MAX 512
-#define WARM_FAILURES_PRINTED 5
 
 static const char help[] =
     "gpu_suite [--out FILE] [--filter TEXT] [--list] [--sample] [--cache DIR] [--seed N] [--threads N]\n"
@@ -64,6 +63,13 @@ static const struct suite_case cases[] = {
     {"capture/replay", case_capture_replay, false, false},
     {"capture/first-use", case_capture_first_use, false, false},
     {"pdl/chain", case_pdl_chain, false, false},
+    {"decode/products", case_decode_products, true, true},
+    {"decode/rows", case_decode_rows, false, false},
+    {"decode/repeats", case_decode_repeats, false, false},
+    {"decode/fused", case_decode_fused, false, true},
+    {"decode/max-sms", case_decode_max_sms, false, true},
+    {"decode/weights-changed", case_decode_weights_changed, false, true},
+    {"decode/chain", case_decode_chain, false, false},
 };
 #define CASE_COUNT (sizeof(cases) / sizeof(cases[0]))
 
@@ -73,13 +79,6 @@ struct options {
     int threads;
     bool sample, list, warm;
 };
-
-static double now_s(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* -1: go on; else an exit status. */
 static int read_options(int argc, char **argv, struct options *ret_options)
@@ -138,8 +137,24 @@ static void on_event(void *user, const struct cbn_event *event)
     }
 }
 
+/* Where a candidate is asked at all, its template's own guards alone decide. */
+static void lift_policy(struct cbn_runtime *runtime)
+{
+    uint32_t index;
+    struct cbn__family *family = cbn__runtime_family(runtime, "fp8_gemm", &index);
+    for (uint32_t i = 0; family && i < family->candidate_count; i++) {
+        family->candidates[i].rules[runtime->routes[index].policy].guard_count = 0;
+    }
+}
+
 static bool create_runtimes(struct suite *suite)
 {
+    static const char *const disabled[RUNTIME_COUNT] = {
+        [RUNTIME_ALL] = "",
+        [RUNTIME_GENERIC] = "swap_ab_fused,swap_ab,wgmma",
+        [RUNTIME_CODES] = "swap_ab_fused",
+        [RUNTIME_SWAP_AB] = "swap_ab_fused,wgmma,generic",
+    };
     static char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     for (int i = 0; i < RUNTIME_COUNT; i++) {
@@ -148,7 +163,7 @@ static bool create_runtimes(struct suite *suite)
         options.flags = CBN_RUNTIME_CACHE_REQUIRED;
         options.cache_dir = suite->cache_dir;
         options.builder_path = length > 0 ? self : NULL;
-        options.disable = i == RUNTIME_GENERIC ? "swap_ab,wgmma" : "";
+        options.disable = disabled[i];
         options.enable = "";
         options.policy = "default";
         options.event = on_event;
@@ -157,56 +172,8 @@ static bool create_runtimes(struct suite *suite)
             return false;
         }
     }
+    lift_policy(suite->runtimes[RUNTIME_SWAP_AB]);
     return true;
-}
-
-struct query_list {
-    uint32_t count;
-    struct cbn_query items[QUERIES_MAX];
-};
-
-static void add_query(void *user, const struct cbn_query *query)
-{
-    struct query_list *list = user;
-    if (list->count == QUERIES_MAX) {
-        fprintf(stderr, "gpu_suite: more than %d queries to warm\n", QUERIES_MAX);
-        exit(1);
-    }
-    list->items[list->count++] = *query;
-}
-
-/* The first failures; they tend to have one cause. */
-static void on_warm(void *user, const struct cbn_warm_event *event)
-{
-    uint32_t *failures = user;
-    if (event->outcome == CBN_WARM_FAILED && ++*failures <= WARM_FAILURES_PRINTED) {
-        fprintf(stderr, "  FAULT warm: %s: %s\n%s\n", event->spec ? event->spec->text : "?",
-                event->error ? event->error->message : "", event->log ? event->log : "");
-    }
-}
-
-/* Everything that the cases launch is built first, one child a core: the cases then never wait for NVRTC. */
-static bool warm(struct suite *suite)
-{
-    struct query_list *list = calloc(1, sizeof(*list));
-    uint32_t failures = 0;
-    struct cbn_warm_options options = {.size = sizeof(options), .event = on_warm, .user = &failures};
-    struct cbn_warm_result result = {.size = sizeof(result)};
-    struct cbn_error err = {0};
-    if (!list) {
-        return false;
-    }
-    quantize_queries(suite, add_query, list);
-    approx_queries(suite, add_query, list);
-    gemm_queries(suite, add_query, list);
-    int32_t status = cbn_warm(suite->runtimes[RUNTIME_ALL], list->items, list->count, &options, &result, &err);
-    printf("warm: %u profiles, %u specialisations, %u compiled, %u failed, %.1f s\n", list->count, result.requested,
-           result.compiled, result.failed, (double)result.wall_ms / 1000);
-    free(list);
-    if (status != CBN_STATUS_OK) {
-        fprintf(stderr, "gpu_suite: warm: %s\n", err.message);
-    }
-    return status == CBN_STATUS_OK;
 }
 
 static bool is_wanted(const struct options *options, const struct suite_case *item)
@@ -216,14 +183,14 @@ static bool is_wanted(const struct options *options, const struct suite_case *it
 
 static void print_tally(const struct tally *tally)
 {
-    printf("%-18s %8llu calls  ", tally->name, (unsigned long long)tally->count);
+    printf("%-22s %8llu calls  ", tally->name, (unsigned long long)tally->count);
     if (tally->max_error >= 0) {
         printf("worst row %.3g  ", tally->max_error);
     }
     printf("mismatches %llu  faults %llu  %.1f s\n", (unsigned long long)tally->mismatches,
            (unsigned long long)tally->faults, tally->seconds);
     if (tally->note[0]) {
-        printf("%-18s %s\n", "", tally->note);
+        printf("%-22s %s\n", "", tally->note);
     }
     (void)fflush(stdout);
 }
@@ -272,7 +239,7 @@ static int run(struct suite *suite, const struct options *options)
     double begun = now_s();
     printf("gpu_suite: %s, %d SMs, driver %d, NVRTC %d, seed %llu, %d threads\n", suite->device.name, suite->device.sms,
            suite->device.driver_version, suite->device.nvrtc_version, (unsigned long long)suite->seed, suite->threads);
-    if (!create_runtimes(suite) || !warm(suite)) {
+    if (!create_runtimes(suite) || !warm_all(suite)) {
         return 1;
     }
     suite->counter = gpu_alloc(8);
@@ -307,7 +274,7 @@ static int warm_only(struct suite *suite)
 {
     suite->device.arch = CBN_ARCH(90, 'a');
     suite->device.sms = 132;
-    int status = create_runtimes(suite) && warm(suite) ? 0 : 1;
+    int status = create_runtimes(suite) && warm_all(suite) ? 0 : 1;
     destroy_runtimes(suite);
     return status;
 }

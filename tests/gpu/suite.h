@@ -95,6 +95,7 @@ static inline int64_t round_up(int64_t a, int64_t b)
 }
 
 int64_t dtype_bytes(uint32_t dtype);
+double now_s(void);
 
 /* ---- cover.c: which specialisations were launched ---- */
 struct cover *cover_create(void);
@@ -132,11 +133,24 @@ void case_gemm_end_to_end(struct suite *suite, struct tally *tally);
 void case_capture_replay(struct suite *suite, struct tally *tally);
 void case_capture_first_use(struct suite *suite, struct tally *tally);
 void case_pdl_chain(struct suite *suite, struct tally *tally);
+void case_decode_products(struct suite *suite, struct tally *tally);
+void case_decode_rows(struct suite *suite, struct tally *tally);
+void case_decode_repeats(struct suite *suite, struct tally *tally);
+void case_decode_fused(struct suite *suite, struct tally *tally);
+void case_decode_max_sms(struct suite *suite, struct tally *tally);
+void case_decode_weights_changed(struct suite *suite, struct tally *tally);
+void case_decode_chain(struct suite *suite, struct tally *tally);
 
-/* Adds every specialisation that the cases need to the list that is warmed first. */
+/* ---- warm.c: builds what the cases launch ---- */
+bool warm_all(struct suite *suite);
+
+/* Every specialisation that a query can reach; or those of one call, as cover_note_gemm takes it. */
 typedef void (*query_fn)(void *user, const struct cbn_query *query);
+typedef void (*call_fn)(void *user, enum suite_runtime runtime, const struct cbn_query *query, int64_t align);
 void approx_queries(const struct suite *suite, query_fn add, void *user);
 void quantize_queries(const struct suite *suite, query_fn add, void *user);
 void gemm_queries(const struct suite *suite, query_fn add, void *user);
+void gemm_model_calls(const struct suite *suite, call_fn add, void *user);
+void decode_calls(const struct suite *suite, call_fn add, void *user);
 
 #endif

@@ -1,296 +1,307 @@
 /*
- * gemm_bench: time of fp8_gemm on a device, bf16 in and out, as JSON. A graph of calls over several weights, more than
- * the L2 holds, is replayed between two events; every number is the median of the replays. Public library only.
+ * gemm_bench: Cubinet's decode GEMM, its read floor and cuBLASLt on one device, in one run, as CSV. Public library and
+ * the driver only. Every result is checked against fp64 before and after it is timed; a wrong one has no time.
  */
-#include <dlfcn.h>
 #include <getopt.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cubinet/cubinet.h>
+#include "product.h"
+#include "rows.h"
 
-#define ROTATED_BYTES (256ll << 20) /* an H200's L2 holds 60 MB */
-#define CALLS_MAX 64
-#define REPLAYS_MAX 200
+#define SHAPES_MAX 64
+#define MS_MAX 64
+#define M_MAX 65536
+#define EXIT_SKIPPED 77
 
 static const char help[] =
-    "gemm_bench [--cache DIR] [--replays N] [--disable KERNELS]\n"
+    "gemm_bench [options]\n"
     "\n"
-    "Times fp8_gemm (bf16 in and out, fp32 128x128 weight scales, PDL) on device 0 by replaying a graph of\n"
-    "calls that rotate over 256 MB of weights. gb_per_s counts weights, scales, A and D once.\n";
+    "Times the block-scaled FP8 product on device 0: graphs of calls of about 2.5 ms, the median of their replays, "
+    "over\n"
+    "more than 200 MB of rotating weights and scales. Peers: cubinet_pdl_static, cubinet_pdl, cubinet_nopdl (with\n"
+    "_bf16in where A is bf16), floor_plain, floor_pdl, floor_early, cublaslt.\n"
+    "\n"
+    "  --shapes LIST   NxK and the names P and L (default P,L,7168x256)\n"
+    "  --m LIST        (default 1,4,8,16,24,31,32,48,64)\n"
+    "  --in DTYPE      bf16 or e4m3 (default both)\n"
+    "  --pdl 0|1       only without or with programmatic dependent launch (default both)\n"
+    "  --static 0|1    with PDL: only plans that wait, or only such whose weights are declared static (default both)\n"
+    "  --max-sms N     SMs that a call may use (default all)\n"
+    "  --replays N     of a graph (default 5)\n"
+    "  --cache DIR     a folder for the cubins (default: the library's)\n"
+    "  --policy NAME, --disable KERNELS, --enable KERNELS\n"
+    "  --no-floor, --no-cublaslt\n"
+    "  --cublaslt FILE libcublasLt.so to open (default: the loader's, then /usr/local/cuda/lib64)\n"
+    "  --csv FILE      rows as in the header line there; without it only the table on standard output\n";
 
-struct driver {
-    int (*init)(unsigned flags);
-    int (*retain)(void **ret_context, int device);
-    int (*set_current)(void *context);
-    int (*name)(char *ret_name, int bytes, int device);
-    int (*alloc)(uint64_t *ret_address, size_t bytes);
-    int (*release)(uint64_t address);
-    int (*copy_in)(uint64_t address, const void *data, size_t bytes);
-    int (*copy)(uint64_t to, uint64_t from, size_t bytes);
-    int (*stream_create)(void **ret_stream, unsigned flags);
-    int (*stream_synchronise)(void *stream);
-    int (*capture_begin)(void *stream, int mode);
-    int (*capture_end)(void *stream, void **ret_graph);
-    int (*instantiate)(void **ret_exec, void *graph, unsigned long long flags);
-    int (*launch)(void *exec, void *stream);
-    int (*exec_destroy)(void *exec);
-    int (*graph_destroy)(void *graph);
-    int (*event_create)(void **ret_event, unsigned flags);
-    int (*event_record)(void *event, void *stream);
-    int (*event_elapsed)(float *ret_ms, void *from, void *to);
+/* The eleven (N, K) of decode's narrow and short layers, and seven that are bound by their weights. */
+static const struct shape list_p[] = {{2112, 7168}, {7168, 2048},  {4096, 7168}, {24576, 1536},
+                                      {32768, 512}, {7168, 16384}, {3072, 1536}, {4608, 7168},
+                                      {512, 7168},  {7168, 2304},  {1536, 4096}};
+static const struct shape list_l[] = {{7168, 18432}, {18432, 7168}, {36864, 7168}, {10240, 5120},
+                                      {5120, 8192},  {34816, 5120}, {5120, 17408}};
+
+struct options {
+    const char *shapes, *ms, *in, *csv, *cublaslt;
+    int pdl, fetch_early; /* -1: both */
+    uint32_t max_sms;
+    int replays;
+    bool no_floor, no_cublaslt;
+    struct cbn_runtime_options runtime;
 };
 
-static struct driver driver;
+struct work {
+    struct shape shapes[SHAPES_MAX];
+    int64_t ms[MS_MAX];
+    int shape_count, m_count;
+};
 
-static void must(int result, const char *what)
+/* ---- lists ---- */
+
+static bool add_shapes(struct work *work, const struct shape *shapes, size_t count)
 {
-    if (result) {
-        fprintf(stderr, "gemm_bench: %s failed (%d)\n", what, result);
-        exit(1);
+    for (size_t i = 0; i < count; i++) {
+        if (work->shape_count == SHAPES_MAX || shapes[i].n < 1 || shapes[i].k < GROUP || shapes[i].k % GROUP)
+            return false;
+        work->shapes[work->shape_count++] = shapes[i];
     }
+    return true;
 }
-#define MUST(call) must(call, #call)
 
-static bool open_driver(void)
+static bool add_shape(struct work *work, const char *text)
 {
-    const struct {
-        const char *name;
-        void *function;
-    } table[] = {
-        {"cuInit", &driver.init},
-        {"cuDevicePrimaryCtxRetain", &driver.retain},
-        {"cuCtxSetCurrent", &driver.set_current},
-        {"cuDeviceGetName", &driver.name},
-        {"cuMemAlloc_v2", &driver.alloc},
-        {"cuMemFree_v2", &driver.release},
-        {"cuMemcpyHtoD_v2", &driver.copy_in},
-        {"cuMemcpyDtoD_v2", &driver.copy},
-        {"cuStreamCreate", &driver.stream_create},
-        {"cuStreamSynchronize", &driver.stream_synchronise},
-        {"cuStreamBeginCapture_v2", &driver.capture_begin},
-        {"cuStreamEndCapture", &driver.capture_end},
-        {"cuGraphInstantiateWithFlags", &driver.instantiate},
-        {"cuGraphLaunch", &driver.launch},
-        {"cuGraphExecDestroy", &driver.exec_destroy},
-        {"cuGraphDestroy", &driver.graph_destroy},
-        {"cuEventCreate", &driver.event_create},
-        {"cuEventRecord", &driver.event_record},
-        {"cuEventElapsedTime", &driver.event_elapsed},
-    };
-    const char *path = getenv("CUBINET_CUDA");
-    void *library = dlopen(path ? path : "libcuda.so.1", RTLD_NOW);
-    for (size_t i = 0; library && i < sizeof(table) / sizeof(table[0]); i++) {
-        void *symbol = dlsym(library, table[i].name);
-        if (!symbol) {
+    long long n = 0, k = 0;
+    char rest = 0;
+    if (strcmp(text, "P") == 0)
+        return add_shapes(work, list_p, sizeof(list_p) / sizeof(list_p[0]));
+    if (strcmp(text, "L") == 0)
+        return add_shapes(work, list_l, sizeof(list_l) / sizeof(list_l[0]));
+    return sscanf(text, "%lldx%lld%c", &n, &k, &rest) == 2 && add_shapes(work, &(struct shape){n, k}, 1);
+}
+
+static bool add_m(struct work *work, const char *text)
+{
+    char *end = NULL;
+    long m = strtol(text, &end, 10);
+    if (*end || m < 1 || m > M_MAX || work->m_count == MS_MAX)
+        return false;
+    work->ms[work->m_count++] = m;
+    return true;
+}
+
+static bool split_list(struct work *work, const char *list, bool (*add)(struct work *, const char *))
+{
+    char copy[1024], *rest = NULL;
+    if (snprintf(copy, sizeof(copy), "%s", list) >= (int)sizeof(copy))
+        return false;
+    for (char *part = strtok_r(copy, ",", &rest); part; part = strtok_r(NULL, ",", &rest))
+        if (!add(work, part)) {
+            fprintf(stderr, "gemm_bench: %s: not a shape NxK with K a multiple of %d, P, L, or M\n", part, GROUP);
             return false;
         }
-        memcpy(table[i].function, &symbol, sizeof(symbol));
-    }
-    return library != NULL;
+    return true;
 }
 
-/* ---- operands ---- */
+/* ---- measuring ---- */
 
-struct operands {
-    int64_t m, n, k;
-    int calls; /* each with weights of its own */
-    uint64_t a, w, w_scale, d;
+static bool wants_mode(const struct options *options, enum product_mode mode)
+{
+    if (options->pdl >= 0 && (mode != PRODUCT_NO_PDL) != (options->pdl != 0))
+        return false;
+    return mode == PRODUCT_NO_PDL || options->fetch_early < 0 ||
+           (mode == PRODUCT_PDL_STATIC) == (options->fetch_early != 0);
+}
+
+static bool wants_in(const struct options *options, uint32_t in)
+{
+    return !options->in || strcmp(options->in, cbn_dtype_name(in)) == 0;
+}
+
+static int measure_shape(struct problem *problem, const struct options *options, const struct work *work)
+{
+    static const uint32_t ins[] = {CBN_DTYPE_E4M3, CBN_DTYPE_BF16};
+    int failures = 0;
+    if (!options->no_floor)
+        failures += floor_measure(problem);
+    for (int i = 0; i < 2 * PRODUCT_MODE_COUNT; i++) {
+        uint32_t in = ins[i / PRODUCT_MODE_COUNT];
+        enum product_mode mode = (enum product_mode)(i % PRODUCT_MODE_COUNT);
+        if (wants_in(options, in) && wants_mode(options, mode))
+            failures += product_measure(problem, in, mode, options->max_sms, work->ms, work->m_count);
+        rows_end_line();
+    }
+    if (!options->no_cublaslt)
+        failures += cublaslt_measure(problem, work->ms, work->m_count);
+    return failures;
+}
+
+static int measure_all(struct cbn_runtime *runtime, struct options *options, const struct work *work)
+{
+    struct problem problem = {.runtime = runtime, .replays = options->replays};
+    int64_t max_m = 1;
+    int failures = 0;
+    for (int i = 0; i < work->m_count; i++)
+        max_m = work->ms[i] > max_m ? work->ms[i] : max_m;
+    product_warm(runtime, work->shapes, work->shape_count, max_m, options->max_sms);
+    options->no_cublaslt = options->no_cublaslt || !cublaslt_open(options->cublaslt);
+    if (!kernels_register(runtime) || !problem_create(&problem, work->shapes, work->shape_count, max_m))
+        return 1;
+    for (int i = 0; i < work->shape_count; i++)
+        failures += problem_set_shape(&problem, work->shapes[i]) ? measure_shape(&problem, options, work) : 1;
+    printf("%d failed\n", failures);
+    return failures;
+}
+
+/* ---- the program ---- */
+
+enum setting {
+    SHAPES = 256,
+    MS,
+    IN,
+    PDL,
+    STATIC,
+    MAX_SMS,
+    REPLAYS,
+    CACHE,
+    POLICY,
+    DISABLE,
+    ENABLE,
+    NO_FLOOR,
+    NO_CUBLASLT,
+    CUBLASLT,
+    CSV,
+    HELP
 };
 
-static uint64_t next_random(uint64_t *state)
+static const struct option table[] = {{"shapes", required_argument, NULL, SHAPES},
+                                      {"m", required_argument, NULL, MS},
+                                      {"in", required_argument, NULL, IN},
+                                      {"pdl", required_argument, NULL, PDL},
+                                      {"static", required_argument, NULL, STATIC},
+                                      {"max-sms", required_argument, NULL, MAX_SMS},
+                                      {"replays", required_argument, NULL, REPLAYS},
+                                      {"cache", required_argument, NULL, CACHE},
+                                      {"policy", required_argument, NULL, POLICY},
+                                      {"disable", required_argument, NULL, DISABLE},
+                                      {"enable", required_argument, NULL, ENABLE},
+                                      {"no-floor", no_argument, NULL, NO_FLOOR},
+                                      {"no-cublaslt", no_argument, NULL, NO_CUBLASLT},
+                                      {"cublaslt", required_argument, NULL, CUBLASLT},
+                                      {"csv", required_argument, NULL, CSV},
+                                      {"help", no_argument, NULL, HELP},
+                                      {NULL, 0, NULL, 0}};
+
+static void take_text(struct options *options, int option, const char *text)
 {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return *state >> 33;
+    const char **const fields[] = {[SHAPES - SHAPES] = &options->shapes,
+                                   [MS - SHAPES] = &options->ms,
+                                   [IN - SHAPES] = &options->in,
+                                   [CACHE - SHAPES] = &options->runtime.cache_dir,
+                                   [POLICY - SHAPES] = &options->runtime.policy,
+                                   [DISABLE - SHAPES] = &options->runtime.disable,
+                                   [ENABLE - SHAPES] = &options->runtime.enable,
+                                   [CUBLASLT - SHAPES] = &options->cublaslt,
+                                   [CSV - SHAPES] = &options->csv};
+    *fields[option - SHAPES] = text;
 }
 
-/* e4m3 without NaN, or the two bytes of bf16 numbers of about 1; random, since zeros run faster than real data. */
-static uint64_t random_memory(int64_t bytes, bool bf16)
+static bool take_number(const char *text, long low, long high, long *ret)
 {
-    uint64_t address = 0, state = 1;
-    uint8_t *data = malloc((size_t)bytes);
-    if (!data) {
-        exit(1);
+    char *end = NULL;
+    *ret = strtol(text, &end, 10);
+    return *text && !*end && *ret >= low && *ret <= high;
+}
+
+static bool take_option(struct options *options, int option, const char *text)
+{
+    long number = 0;
+    bool right = true;
+    switch (option) {
+    case PDL:
+        right = take_number(text, 0, 1, &number);
+        options->pdl = (int)number;
+        break;
+    case STATIC:
+        right = take_number(text, 0, 1, &number);
+        options->fetch_early = (int)number;
+        break;
+    case MAX_SMS:
+        right = take_number(text, 0, 1024, &number);
+        options->max_sms = (uint32_t)number;
+        break;
+    case REPLAYS:
+        right = take_number(text, 1, 200, &number);
+        options->replays = (int)number;
+        break;
+    case NO_FLOOR:
+        options->no_floor = true;
+        break;
+    case NO_CUBLASLT:
+        options->no_cublaslt = true;
+        break;
+    default:
+        take_text(options, option, text);
     }
-    for (int64_t i = 0; i < bytes; i++) {
-        uint8_t byte = (uint8_t)next_random(&state);
-        data[i] = bf16 ? (i % 2 ? (uint8_t)((byte & 0x80) | 0x3F) : byte) : ((byte & 0x7F) == 0x7F ? byte ^ 1 : byte);
-    }
-    MUST(driver.alloc(&address, (size_t)bytes));
-    MUST(driver.copy_in(address, data, (size_t)bytes));
-    free(data);
-    return address;
+    return right;
 }
 
-static struct operands create_operands(int64_t m, int64_t n, int64_t k)
+/* 0: go on. Else the exit status plus one. */
+static int read_options(struct options *options, struct work *work, int argc, char **argv)
 {
-    struct operands operands = {.m = m, .n = n, .k = k};
-    int64_t scales = (n + 127) / 128 * ((k + 127) / 128);
-    int64_t calls = ROTATED_BYTES / (n * k) + 1;
-    float *ones = malloc((size_t)scales * sizeof(*ones));
-    operands.calls = calls < CALLS_MAX ? (int)calls : CALLS_MAX;
-    uint64_t one = random_memory(n * k, false);
-    MUST(driver.alloc(&operands.w, (size_t)(n * k * operands.calls)));
-    for (int i = 0; i < operands.calls; i++) {
-        MUST(driver.copy(operands.w + (uint64_t)(i * n * k), one, (size_t)(n * k)));
-    }
-    MUST(driver.release(one));
-    for (int64_t i = 0; ones && i < scales; i++) {
-        ones[i] = 0.001f;
-    }
-    MUST(driver.alloc(&operands.w_scale, (size_t)scales * sizeof(*ones)));
-    MUST(driver.copy_in(operands.w_scale, ones, (size_t)scales * sizeof(*ones)));
-    operands.a = random_memory(m * k * 2, true);
-    MUST(driver.alloc(&operands.d, (size_t)(m * n * 2)));
-    free(ones);
-    return operands;
-}
-
-static void destroy_operands(struct operands *operands)
-{
-    MUST(driver.release(operands->a));
-    MUST(driver.release(operands->w));
-    MUST(driver.release(operands->w_scale));
-    MUST(driver.release(operands->d));
-}
-
-static void call(struct cbn_runtime *runtime, const struct operands *operands, int index, void *stream)
-{
-    struct cbn_fp8_gemm_args args = CBN_FP8_GEMM_ARGS_INIT;
-    struct cbn_error err = {0};
-    int64_t m = operands->m, n = operands->n, k = operands->k, groups = (k + 127) / 128;
-    args.a = (struct cbn_tensor){operands->a, CBN_DTYPE_BF16, 2, {m, k}, {k, 1}};
-    args.w = (struct cbn_tensor){operands->w + (uint64_t)(index * n * k), CBN_DTYPE_E4M3, 2, {n, k}, {k, 1}};
-    args.w_scale = (struct cbn_tensor){operands->w_scale, CBN_DTYPE_FP32, 2, {(n + 127) / 128, groups}, {groups, 1}};
-    args.d = (struct cbn_tensor){operands->d, CBN_DTYPE_BF16, 2, {m, n}, {n, 1}};
-    if (cbn_fp8_gemm(runtime, &args, stream, &err) != CBN_STATUS_OK) {
-        fprintf(stderr, "gemm_bench: %s\n", err.message);
-        exit(1);
-    }
-}
-
-/* ---- timing ---- */
-
-static int compare_float(const void *a, const void *b)
-{
-    const float *left = a, *right = b;
-    return (*left > *right) - (*left < *right);
-}
-
-/* Microseconds of one call. */
-static double time_graph(void *exec, void *stream, int replays, int calls)
-{
-    void *events[2];
-    float ms[REPLAYS_MAX];
-    MUST(driver.event_create(&events[0], 0));
-    MUST(driver.event_create(&events[1], 0));
-    for (int i = -3; i < replays; i++) { /* three to warm up */
-        MUST(driver.event_record(events[0], stream));
-        MUST(driver.launch(exec, stream));
-        MUST(driver.event_record(events[1], stream));
-        MUST(driver.stream_synchronise(stream));
-        if (i >= 0) {
-            MUST(driver.event_elapsed(&ms[i], events[0], events[1]));
+    for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
+        if (c == HELP) {
+            fputs(help, stdout);
+            return 1;
+        }
+        if (c == '?' || !take_option(options, c, optarg)) {
+            fputs(help, stderr);
+            return 3;
         }
     }
-    qsort(ms, (size_t)replays, sizeof(ms[0]), compare_float);
-    return (double)ms[replays / 2] * 1000.0 / calls;
-}
-
-static double measure(struct cbn_runtime *runtime, const struct operands *operands, int replays)
-{
-    void *stream, *graph, *exec;
-    MUST(driver.stream_create(&stream, 1));
-    call(runtime, operands, 0, stream);
-    MUST(driver.stream_synchronise(stream));
-    MUST(driver.capture_begin(stream, 1));
-    for (int i = 0; i < operands->calls; i++) {
-        call(runtime, operands, i, stream);
+    bool known_in = !options->in || strcmp(options->in, "bf16") == 0 || strcmp(options->in, "e4m3") == 0;
+    if (optind < argc || !known_in || !split_list(work, options->shapes, add_shape) ||
+        !split_list(work, options->ms, add_m) || !work->shape_count || !work->m_count) {
+        fputs(help, stderr);
+        return 3;
     }
-    MUST(driver.capture_end(stream, &graph));
-    MUST(driver.instantiate(&exec, graph, 0));
-    double us = time_graph(exec, stream, replays, operands->calls);
-    MUST(driver.exec_destroy(exec));
-    MUST(driver.graph_destroy(graph));
-    return us;
-}
-
-static void kernel_name(struct cbn_runtime *runtime, const struct operands *operands, char ret_name[CBN_TEXT_BYTES])
-{
-    struct cbn_query query = CBN_QUERY_INIT;
-    struct cbn_explanation explanation = {.size = sizeof(explanation)};
-    query.op = "fp8_gemm", query.arch = CBN_ARCH(90, 'a');
-    query.m = operands->m, query.n = operands->n, query.k = operands->k;
-    (void)cbn_explain(runtime, &query, &explanation, NULL);
-    (void)snprintf(ret_name, CBN_TEXT_BYTES, "%s", explanation.spec.kernel);
-}
-
-static void run_shape(struct cbn_runtime *runtime, int64_t m, int64_t n, int64_t k, int replays, const char *comma)
-{
-    char name[CBN_TEXT_BYTES];
-    struct operands operands = create_operands(m, n, k);
-    double us = measure(runtime, &operands, replays);
-    double bytes = (double)(n * k + (n + 127) / 128 * ((k + 127) / 128) * 4 + m * k * 2 + m * n * 2);
-    kernel_name(runtime, &operands, name);
-    printf("    {\"m\": %d, \"n\": %d, \"k\": %d, \"kernel\": \"%s\", \"us\": %.2f, \"gb_per_s\": %.0f, "
-           "\"tflop_per_s\": %.1f}%s\n",
-           (int)m, (int)n, (int)k, name, us, bytes / us * 1e-3, 2.0 * (double)(m * n * k) / us * 1e-6, comma);
-    (void)fflush(stdout);
-    destroy_operands(&operands);
-}
-
-static void run_all(struct cbn_runtime *runtime, int replays)
-{
-    static const int64_t shapes[][2] = {{2112, 7168}, {7168, 2048}, {4608, 7168}, {24576, 1536}};
-    static const int64_t ms[] = {1, 8, 16, 32, 64, 128, 256};
-    char name[128] = "";
-    MUST(driver.name(name, (int)sizeof(name), 0));
-    printf("{\n  \"schema\": \"cubinet.gemm-bench/1\",\n  \"device\": \"%s\",\n  \"rows\": [\n", name);
-    for (int i = 0; i < 4 * 7; i++) {
-        run_shape(runtime, ms[i % 7], shapes[i / 7][0], shapes[i / 7][1], replays, i < 4 * 7 - 1 ? "," : "");
-    }
-    printf("  ]\n}\n");
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option table[] = {{"cache", required_argument, NULL, 'c'},
-                                          {"replays", required_argument, NULL, 'r'},
-                                          {"disable", required_argument, NULL, 'd'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    struct cbn_runtime_options options = CBN_RUNTIME_OPTIONS_INIT;
+    static struct work work;
+    struct options options = {.shapes = "P,L,7168x256",
+                              .ms = "1,4,8,16,24,31,32,48,64",
+                              .pdl = -1,
+                              .fetch_early = -1,
+                              .replays = 5,
+                              .runtime = CBN_RUNTIME_OPTIONS_INIT};
     struct cbn_runtime *runtime = NULL;
     struct cbn_error err = {0};
-    void *context = NULL;
-    long replays = 21;
-    for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
-        if (c == 'c') {
-            options.cache_dir = optarg;
-        } else if (c == 'r') {
-            replays = strtol(optarg, NULL, 10);
-        } else if (c == 'd') {
-            options.disable = optarg;
-        } else {
-            fputs(help, c == 'h' ? stdout : stderr);
-            return c == 'h' ? 0 : 2;
-        }
-    }
-    if (replays < 1 || replays > REPLAYS_MAX) {
-        fputs(help, stderr);
-        return 2;
-    }
-    if (!open_driver() || driver.init(0) || driver.retain(&context, 0) || driver.set_current(context)) {
+    if (argc > 1 && strcmp(argv[1], "--cubinet-builder") == 0)
+        return cbn_builder_main(argc, argv);
+    int stop = read_options(&options, &work, argc, argv);
+    if (stop)
+        return stop - 1;
+    if (!device_open()) {
         printf("gemm_bench: SKIPPED: no device\n");
-        return 77;
+        return EXIT_SKIPPED;
     }
-    if (cbn_runtime_create(&options, &runtime, &err) != CBN_STATUS_OK) {
+    options.runtime.builder_path = "/proc/self/exe"; /* builds run in children, several at once */
+    if (cbn_runtime_create(&options.runtime, &runtime, &err) != CBN_STATUS_OK) {
         fprintf(stderr, "gemm_bench: %s\n", err.message);
         return 1;
     }
-    run_all(runtime, (int)replays);
+    if (!rows_open(options.csv))
+        return 1;
+    printf("%s, %d SMs\n", device.name, device.sms);
+    int failures = measure_all(runtime, &options, &work);
+    if (!rows_close()) {
+        fprintf(stderr, "gemm_bench: %s: not written\n", options.csv);
+        return 1;
+    }
     cbn_runtime_destroy(runtime);
-    return 0;
+    return failures ? 1 : 0;
 }

@@ -525,6 +525,7 @@ CBN_INLINE void copy_weight_scales(const gemm_args &p, const job &j, int tile, i
         u64 from = p.w_scale + 4 * ((present ? row + offset : 0) * p.sw_row + (words.first + i / ROW_SCALES) * p.sw_col);
         copy_word(to + 4 * i, from, present);
     }
+    __syncwarp(); /* wgmma follows */
 }
 
 CBN_INLINE void copy_token_scales(const gemm_args &p, const job &j)
@@ -536,6 +537,7 @@ CBN_INLINE void copy_token_scales(const gemm_args &p, const job &j)
         u64 from = p.a_scale + 4 * ((present ? j.m0 + row : 0) * p.sa_row + (words.first + i / BM) * p.sa_col);
         copy_word(j.at.a_scales + 4 * i, from, present);
     }
+    __syncwarp();
 }
 
 /* ---- tokens ---- */
@@ -712,16 +714,30 @@ CBN_INLINE void store_fragments(const gemm_args &p, const job &j, const accumula
     }
 }
 
-/* Rows by eight: half h of warp w's fragments is eighth 2 w + h of the tile, which CTA (2 w + h) split / 8 owns. */
+CBN_INLINE void store_shared(u32 address, float first, float second)
+{
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(first), "f"(second) : "memory");
+}
+
+/*
+ * Rows by eight: half h of warp w's fragments is eighth 2 w + h of the tile, which CTA (2 w + h) split / 8 owns. A CTA
+ * that is not in a cluster has no remote stores.
+ */
 CBN_INLINE void send_fragments(const job &j, const accumulators &total, int warpgroup)
 {
     int lane = threadIdx.x % 32, owned = 8 / j.split, source = j.rank * WARPGROUPS + warpgroup;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         int eighth = threadIdx.x / 32 % 4 * 2 + h, owner = eighth / owned;
+        u32 to = j.at.exchange + (u32)((source * owned + eighth % owned) * TOKEN_BLOCKS * 256 + lane * 8);
+        if (j.split == 1) {
+#pragma unroll
+            for (int b = 0; b < TOKEN_BLOCKS; b++)
+                store_shared(to + b * 256, total[4 * b + 2 * h], total[4 * b + 2 * h + 1]);
+            continue;
+        }
         u32 barrier = address_in(received_barrier(j), owner);
-        u32 to = address_in(j.at.exchange, owner) +
-                 (u32)((source * owned + eighth % owned) * TOKEN_BLOCKS * 256 + lane * 8);
+        to = address_in(to, owner);
 #pragma unroll
         for (int b = 0; b < TOKEN_BLOCKS; b++)
             store_remote(to + b * 256, total[4 * b + 2 * h], total[4 * b + 2 * h + 1], barrier);
@@ -770,20 +786,25 @@ CBN_INLINE void store_received(const gemm_args &p, const job &j, i64 column)
 CBN_INLINE void release_exchange(const job &j)
 {
     math_sync();
-    if ((int)threadIdx.x < j.split)
+    if (j.split > 1 && (int)threadIdx.x < j.split)
         barrier_arrive_remote(address_in(drained_barrier(j), threadIdx.x));
+    __syncwarp();
 }
 
 CBN_INLINE void exchange(const gemm_args &p, const job &j, const accumulators &total, int warpgroup, i64 column,
                          int round)
 {
-    if (round > 0)
+    bool last = round + 1 == j.rounds;
+    if (round > 0 && j.split > 1)
         barrier_wait_cluster(drained_barrier(j), (round - 1) & 1);
     send_fragments(j, total, warpgroup);
-    barrier_wait_cluster(received_barrier(j), round & 1);
-    bool last = round + 1 == j.rounds;
+    if (j.split > 1)
+        barrier_wait_cluster(received_barrier(j), round & 1);
+    else
+        math_sync();
     if (!last && threadIdx.x == 0)
         barrier_expect(received_barrier(j), EXCHANGE_BYTES);
+    __syncwarp();
     store_received(p, j, column);
     if (!last)
         release_exchange(j);

@@ -23,6 +23,12 @@ struct reader {
     struct cbn__image_kernel *kernel;
 };
 
+/* From the first byte of the parameters to the last. */
+struct extent {
+    bool known;
+    uint32_t begin, end;
+};
+
 static bool read_at(struct cbn__blob from, uint64_t at, void *ret_bytes, size_t count)
 {
     if (at > from.size || count > from.size - at)
@@ -99,26 +105,30 @@ static bool read_symbols(const struct reader *reader, const Elf64_Shdr *section)
     return true;
 }
 
-/* The parameters end where the last of them does; that is sizeof(struct) for the one that a template takes. */
-static void read_parameter(struct cbn__blob payload, struct cbn__image_kernel *kernel)
+/*
+ * The parameters end where the last of them does. The first stands off the area's start where it is aligned to more than
+ * that is (48 bytes for one of 64-byte alignment), so the span of all is sizeof(struct) for the one that a template takes.
+ */
+static void read_parameter(struct cbn__blob payload, struct extent *extent)
 {
     uint16_t offset = 0;
     uint32_t flags = 0;
     if (!read_at(payload, 6, &offset, sizeof(offset)) || !read_at(payload, 8, &flags, sizeof(flags)))
         return;
     uint32_t end = offset + (flags >> 18);
-    if (!kernel->argument_bytes_known || end > kernel->argument_bytes)
-        kernel->argument_bytes = end;
-    kernel->argument_bytes_known = true;
+    extent->begin = extent->known && extent->begin < offset ? extent->begin : offset;
+    extent->end = extent->known && extent->end > end ? extent->end : end;
+    extent->known = true;
 }
 
 /* A list that is cut off, or of formats not seen yet, tells nothing: the driver has the last word. */
-static void read_info(struct cbn__blob info, struct cbn__image_kernel *kernel)
+static struct extent read_info(struct cbn__blob info)
 {
     struct {
         uint8_t format, attribute;
         uint16_t value;
     } item;
+    struct extent extent = {0};
     uint64_t at = 0;
     while (read_at(info, at, &item, sizeof(item))) {
         struct cbn__blob payload = {(const uint8_t *)info.data + at + sizeof(item), 0};
@@ -129,10 +139,16 @@ static void read_info(struct cbn__blob info, struct cbn__image_kernel *kernel)
             break;
         at += payload.size;
         if (item.attribute == ATTRIBUTE_PARAMETER && item.format == FORMAT_SIZED)
-            read_parameter(payload, kernel);
+            read_parameter(payload, &extent);
     }
-    if (at != info.size)
-        kernel->argument_bytes_known = false;
+    extent.known = extent.known && at == info.size;
+    return extent;
+}
+
+static void tell_parameters(struct extent extent, struct cbn__image_kernel *kernel)
+{
+    kernel->argument_bytes_known = extent.known;
+    kernel->argument_bytes = extent.end - extent.begin;
 }
 
 static bool is_info(const char *label, const char *symbol)
@@ -157,7 +173,7 @@ static bool read_image(struct reader *reader)
         if (section.sh_type == SHT_SYMTAB && !read_symbols(reader, &section))
             return false;
         if (is_info(string_at(labels, section.sh_name), reader->symbol) && read_body(reader, &section, &body))
-            read_info(body, reader->kernel);
+            tell_parameters(read_info(body), reader->kernel);
     }
     return true;
 }

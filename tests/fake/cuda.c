@@ -427,7 +427,7 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkerne
     struct fake_kernel *kernel = fake_handle_get(handle, FAKE_KERNEL);
     if (!kernel)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value > 232448)
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value > FAKE_SHARED_BYTES_MAX)
         return CUDA_ERROR_INVALID_VALUE;
     if (device < 0 || device >= fake_state.device_count)
         return CUDA_ERROR_INVALID_DEVICE;

@@ -23,11 +23,22 @@ struct fake_launch {
     uint32_t attribute_count;
     uint32_t pdl;       /* 1: programmatic stream serialisation allowed */
     uint32_t capturing; /* 1: into a graph */
-    uint32_t parameter_bytes;
+    uint32_t parameter_bytes; /* from the first parameter to the end of the last */
     uint64_t context_id;
     uint64_t image_sum; /* of the cubin that holds the kernel: says which specialisation ran */
     void *stream;
     uint8_t parameters[FAKE_PARAMETER_BYTES_MAX];
+};
+
+#define FAKE_MAP_MARK 0x50414D46u
+#define FAKE_MAP_RANK_MAX 3
+
+/* What the fake writes into a CUtensorMap: its own arguments. Enumerators are cuda.h's. */
+struct fake_map {
+    uint32_t mark, type, rank, interleave, swizzle, promotion, fill, reserved;
+    uint64_t address;
+    uint64_t extents[FAKE_MAP_RANK_MAX], strides[FAKE_MAP_RANK_MAX]; /* the last stride is 0 */
+    uint32_t box[FAKE_MAP_RANK_MAX];
 };
 
 /* X(return type, name, (arguments)) */

@@ -7,6 +7,8 @@
 
 /* launches */
 
+#define PORTABLE_CLUSTER_MAX 8
+
 struct launch_attributes {
     uint32_t cluster[3];
     uint32_t pdl;
@@ -44,11 +46,14 @@ static CUresult check_shape(const CUlaunchConfig *config, const struct fake_kern
     if (!cluster[0] || !cluster[1] || !cluster[2] || config->gridDimX % cluster[0] || config->gridDimY % cluster[1] ||
         config->gridDimZ % cluster[2])
         return CUDA_ERROR_INVALID_VALUE;
+    if ((uint64_t)cluster[0] * cluster[1] * cluster[2] > PORTABLE_CLUSTER_MAX)
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     const uint32_t *required = kernel->facts.required_block;
     if ((kernel->facts.max_threads && threads > kernel->facts.max_threads) ||
         (required[0] && threads != (uint64_t)required[0] * required[1] * required[2]))
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    if (config->sharedMemBytes > 49152 && config->sharedMemBytes > (uint32_t)kernel->shared_bytes[device])
+    if (config->sharedMemBytes > FAKE_SHARED_BYTES_MAX ||
+        (config->sharedMemBytes > 49152 && config->sharedMemBytes > (uint32_t)kernel->shared_bytes[device]))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
@@ -62,12 +67,16 @@ static struct fake_kernel *launched_kernel(CUfunction function, const struct fak
     return fake_handle_get(function, FAKE_KERNEL);
 }
 
-/* Reads exactly the bytes that the driver would, so that a sanitizer sees an argument struct that is too short. */
+/*
+ * Reads exactly the bytes that the driver would, so that a sanitizer sees an argument struct that is too short. Recorded
+ * from the first parameter on, which stands off the bank's start where it is aligned to more than that is.
+ */
 static void copy_parameters(const struct fake_image_kernel *facts, void **parameters, struct fake_launch *launch)
 {
-    launch->parameter_bytes = facts->parameter_bytes;
+    uint32_t first = facts->parameter_count ? facts->parameters[0].offset : 0;
+    launch->parameter_bytes = facts->parameter_bytes - first;
     for (uint32_t i = 0; i < facts->parameter_count; i++) {
-        uint32_t offset = facts->parameters[i].offset, bytes = facts->parameters[i].bytes;
+        uint32_t offset = facts->parameters[i].offset - first, bytes = facts->parameters[i].bytes;
         if (offset + bytes > sizeof(launch->parameters))
             fake_violate("a parameter of %u bytes at %u is more than the fake records", bytes, offset);
         else
@@ -158,23 +167,44 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     return result;
 }
 
+/* What the driver's documentation asks of a map without interleave. */
+static bool is_legal_map(const struct fake_map *map)
+{
+    if (map->address % 16 || map->rank < 1 || map->rank > FAKE_MAP_RANK_MAX || map->type != CU_TENSOR_MAP_DATA_TYPE_UINT8 ||
+        map->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || map->box[0] % 16 ||
+        (map->swizzle == CU_TENSOR_MAP_SWIZZLE_128B && map->box[0] > 128))
+        return false;
+    for (uint32_t i = 0; i < map->rank; i++)
+        if (map->extents[i] == 0 || map->extents[i] > (1ull << 32) || map->box[i] == 0 || map->box[i] > 256)
+            return false;
+    for (uint32_t i = 0; i + 1 < map->rank; i++)
+        if (map->strides[i] == 0 || map->strides[i] % 16 || map->strides[i] >= (1ull << 40))
+            return false;
+    return true;
+}
+
 CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
                                 const cuuint64_t *extents, const cuuint64_t *strides, const cuuint32_t *box,
                                 const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                                 CUtensorMapFloatOOBfill fill)
 {
-    (void)type, (void)element_strides, (void)interleave, (void)swizzle, (void)promotion, (void)fill;
+    _Static_assert(sizeof(struct fake_map) <= sizeof(*map), "what the fake writes");
     FAKE_ENTER(cuTensorMapEncodeTiled);
-    if (!map || (uintptr_t)map % 64 || (uintptr_t)address % 16 || rank < 1 || rank > 5)
+    if (!map || (uintptr_t)map % 64 || rank > FAKE_MAP_RANK_MAX)
         return CUDA_ERROR_INVALID_VALUE;
-    for (cuuint32_t i = 0; i < rank; i++)
-        if (extents[i] == 0 || extents[i] > (1ull << 32) || box[i] == 0 || box[i] > 256)
+    struct fake_map made = {FAKE_MAP_MARK, type, rank, interleave, swizzle, promotion, fill, 0, (uintptr_t)address};
+    for (cuuint32_t i = 0; i < rank; i++) {
+        made.extents[i] = extents[i];
+        made.strides[i] = i + 1 < rank ? strides[i] : 0;
+        made.box[i] = box[i];
+        if (element_strides[i] != 1)
             return CUDA_ERROR_INVALID_VALUE;
-    for (cuuint32_t i = 0; i + 1 < rank; i++)
-        if (strides[i] % 16 || strides[i] >= (1ull << 40))
-            return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!is_legal_map(&made))
+        return CUDA_ERROR_INVALID_VALUE;
     memset(map, 0, sizeof(*map));
+    memcpy(map, &made, sizeof(made));
     return CUDA_SUCCESS;
 }
 

@@ -13,6 +13,7 @@
 
 #define FAKE_HIDDEN __attribute__((visibility("hidden")))
 #define FAKE_CONTEXTS_PER_KERNEL 64
+#define FAKE_SHARED_BYTES_MAX 232448 /* of a CTA, opted in */
 
 enum fake_function_id {
 #define CBN__X(function) FAKE_ID_##function,

@@ -220,15 +220,26 @@ uint64_t count_read(struct suite *suite)
     return count;
 }
 
-uint64_t gemm_unequal(struct suite *suite, const struct gemm_output *a, const struct gemm_output *b, int64_t rows,
-                      int64_t skip_row)
+static void launch_unequal(struct suite *suite, const struct gemm_output *a, const struct gemm_output *b, int64_t rows,
+                           int64_t skip_row)
 {
     int skip = (int)skip_row;
     CUdeviceptr da = a->data, db = b->data;
     int64_t a_ld = a->ld_bytes, b_ld = b->ld_bytes, row_bytes = a->row_bytes;
     void *arguments[] = {&da, &a_ld, &db, &b_ld, &rows, &row_bytes, &skip, &suite->counter};
-    count_reset(suite);
     gpu_launch_over(GPU_KERNEL_count_unequal, rows * row_bytes, arguments);
+}
+
+void gemm_add_unequal(struct suite *suite, const struct gemm_output *a, const struct gemm_output *b, int64_t rows)
+{
+    launch_unequal(suite, a, b, rows, -1);
+}
+
+uint64_t gemm_unequal(struct suite *suite, const struct gemm_output *a, const struct gemm_output *b, int64_t rows,
+                      int64_t skip_row)
+{
+    count_reset(suite);
+    launch_unequal(suite, a, b, rows, skip_row);
     return count_read(suite);
 }
 

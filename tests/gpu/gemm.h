@@ -107,6 +107,8 @@ struct gemm_output gemm_plan_run(struct suite *suite, struct tally *tally, const
 /* Bytes that differ in the first rows of two outputs; skip_row < 0: none is skipped. */
 uint64_t gemm_unequal(struct suite *suite, const struct gemm_output *a, const struct gemm_output *b, int64_t rows,
                       int64_t skip_row);
+/* The same on top of the counter, without waiting. */
+void gemm_add_unequal(struct suite *suite, const struct gemm_output *a, const struct gemm_output *b, int64_t rows);
 /* The suite's one workspace: bytes of 0xFF between canaries. 0 for none; the address changes as needs grow. */
 CUdeviceptr gemm_workspace(struct suite *suite, uint64_t bytes);
 /* Bytes of the canaries that were written. */

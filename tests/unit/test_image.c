@@ -48,6 +48,9 @@ START_TEST(a_cubin_has_the_kernel_it_is_built_for)
         {"extern \"C\" __global__ void sample(int n) {}\n", "sample takes 4 bytes of parameters"},
         {"struct five { char c[5]; };\nextern \"C\" __global__ void sample(five f) {}\n",
          "sample takes 5 bytes of parameters"},
+        {"struct alignas(64) wide { char c[192]; };\n" /* stands off the start of the parameters */
+         "extern \"C\" __global__ void sample(const __grid_constant__ wide w) {}\n",
+         "sample takes 192 bytes of parameters"},
         {"extern \"C\" __global__ void sample(float a, float b) {}\n", NULL},
         {"extern \"C\" __global__ void other(int n) {}\nextern \"C\" __global__ void sample(float *p) {}\n", NULL},
     };

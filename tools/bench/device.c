@@ -90,16 +90,18 @@ union launch_value { /* CUlaunchAttributeValue */
     unsigned cluster[3];
 };
 
+/* What a kernel of another library does not tell is left at 0: it is for the notes alone. */
 static void read_kernel(void *node, struct device_shape *shape)
 {
     struct kernel_node params = {0};
     union launch_value value = {{0}};
-    MUST(cuGraphKernelNodeGetParams_v2(node, &params));
-    MUST(cuGraphKernelNodeGetAttribute(node, LAUNCH_CLUSTER, &value));
-    memcpy(shape->grid, params.grid, sizeof(shape->grid));
-    shape->threads = params.block[0] * params.block[1] * params.block[2];
-    shape->shared_bytes = params.shared_bytes;
-    shape->cluster = value.cluster[0] ? value.cluster[0] : 1;
+    if (driver.cuGraphKernelNodeGetParams_v2(node, &params) == 0) {
+        memcpy(shape->grid, params.grid, sizeof(shape->grid));
+        shape->threads = params.block[0] * params.block[1] * params.block[2];
+        shape->shared_bytes = params.shared_bytes;
+    }
+    if (driver.cuGraphKernelNodeGetAttribute(node, LAUNCH_CLUSTER, &value) == 0)
+        shape->cluster = value.cluster[0] ? value.cluster[0] : 1;
 }
 
 static int count_programmatic(void *graph)

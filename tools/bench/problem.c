@@ -175,19 +175,15 @@ static double first_error(const struct problem *problem, const struct subject *s
     return read_error(problem, subject->rows);
 }
 
-static void add_failure(const struct problem *problem, const struct subject *subject, double error, const char *when)
+void problem_add_failure(const struct problem *problem, const char *peer, double error, const char *why,
+                         const char *more)
 {
     char notes[ROW_NOTES_BYTES];
-    (void)snprintf(notes, sizeof(notes), "FAILED %s: error %.2e; %s", when, error, subject->notes);
-    fprintf(stderr, "gemm_bench: %s M=%d %dx%d: %s\n", subject->peer, (int)problem->m, (int)problem->n, (int)problem->k,
-            notes);
-    rows_add(&(struct row){.peer = subject->peer,
-                           .op = "gemm",
-                           .m = problem->m,
-                           .n = problem->n,
-                           .k = problem->k,
-                           .error = error,
-                           .notes = notes});
+    (void)snprintf(notes, sizeof(notes), "FAILED %s; %s", why, more);
+    fprintf(stderr, "gemm_bench: %s M=%d %dx%d: error %.2e, %s\n", peer, (int)problem->m, (int)problem->n,
+            (int)problem->k, error, notes);
+    rows_add(&(struct row){
+        .peer = peer, .op = "gemm", .m = problem->m, .n = problem->n, .k = problem->k, .error = error, .notes = notes});
 }
 
 bool problem_measure(const struct problem *problem, const struct subject *subject)
@@ -196,14 +192,14 @@ bool problem_measure(const struct problem *problem, const struct subject *subjec
     char notes[ROW_NOTES_BYTES];
     double error = first_error(problem, subject);
     if (!is_right(error)) {
-        add_failure(problem, subject, error, "before timing");
+        problem_add_failure(problem, subject->peer, error, "before timing", subject->notes);
         return false;
     }
     poison(problem, subject->rows);
     double us = device_time(subject->launch, subject->user, problem->copies, problem->replays, &shape);
     error = us > 0.0 ? read_error(problem, subject->rows) : NAN;
     if (!is_right(error)) {
-        add_failure(problem, subject, error, "while timing");
+        problem_add_failure(problem, subject->peer, error, "while timing", subject->notes);
         return false;
     }
     (void)snprintf(notes, sizeof(notes), "%s split=%u grid=%ux%u threads=%u shared=%u launches=%d programmatic=%d%%",

@@ -52,6 +52,10 @@ struct subject {
 /* Adds the subject's row. False: wrong or failed; then the row has no time. */
 bool problem_measure(const struct problem *problem, const struct subject *subject);
 
+/* A row without a time. error: NaN where nothing was compared. */
+void problem_add_failure(const struct problem *problem, const char *peer, double error, const char *why,
+                         const char *more);
+
 /* Bytes of a product of the current M, of bf16 or e4m3 input. */
 int64_t problem_bytes(const struct problem *problem, uint32_t in);
 

@@ -3,6 +3,7 @@
  */
 #include "product.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 struct product {
     const struct problem *problem;
     struct cbn_plan **plans; /* one a copy */
+    bool bound;              /* all of them are there */
     struct cbn_fp8_gemm_run_args run;
 };
 
@@ -106,8 +108,11 @@ static bool measure_m(struct problem *problem, struct product *product, uint32_t
                       const struct cbn_query *query)
 {
     char notes[256];
-    if (!problem_set_m(problem, query->m) || !bind_run(product, in))
+    problem->m = query->m;
+    if (!product->bound || !problem_set_m(problem, query->m) || !bind_run(product, in)) {
+        problem_add_failure(problem, peer, NAN, "no plan or no operands", "the log says why");
         return false;
+    }
     describe(problem, query, notes, sizeof(notes));
     const struct subject subject = {.peer = peer,
                                     .rows = query->m,
@@ -125,13 +130,11 @@ int product_measure(struct problem *problem, uint32_t in, enum product_mode mode
     int failures = 0;
     struct product product = {.problem = problem, .plans = calloc((size_t)problem->copies, sizeof(struct cbn_plan *))};
     (void)snprintf(peer, sizeof(peer), "%s%s", peers[mode], in == CBN_DTYPE_BF16 ? "_bf16in" : "");
-    if (product.plans && create_plans(&product, in, mode, max_sms))
-        for (int i = 0; i < m_count; i++) {
-            struct cbn_query query = query_of(ms[i], problem->n, problem->k, in, mode != PRODUCT_NO_PDL, max_sms);
-            failures += !measure_m(problem, &product, in, peer, &query);
-        }
-    else
-        failures = m_count;
+    product.bound = product.plans && create_plans(&product, in, mode, max_sms);
+    for (int i = 0; i < m_count; i++) {
+        struct cbn_query query = query_of(ms[i], problem->n, problem->k, in, mode != PRODUCT_NO_PDL, max_sms);
+        failures += !measure_m(problem, &product, in, peer, &query);
+    }
     MUST(cuStreamSynchronize(device.stream));
     for (int i = 0; product.plans && i < problem->copies; i++)
         cbn_plan_destroy(product.plans[i]);

@@ -16,9 +16,8 @@ static const struct {
 };
 #define SHAPE_COUNT ((uint32_t)(sizeof(shapes) / sizeof(shapes[0])))
 
-static const int64_t ms[] = {257, 64, 33, 32, 31, 7, 1};
-#define M_COUNT 7u
-/* Every tile of swap_ab, 8 to 64 tokens, and what comes after it. */
+static const int64_t ms[] = {257, 64, 33, 32, 31, 24, 16, 7, 1}; /* every tile of swap_ab on every shape */
+#define M_COUNT 9u
 static const int64_t form_ms[] = {257, 64, 47, 31, 20, 13, 7, 1};
 #define FORM_M_COUNT 8u
 #define FORM_TURNS 9u /* one form in nine a shape: each form meets four or five shapes */

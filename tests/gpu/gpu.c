@@ -160,6 +160,11 @@ void gpu_launch(enum gpu_kernel kernel, int64_t blocks_x, int64_t blocks_y, void
                        NULL));
 }
 
+void gpu_launch_in(enum gpu_kernel kernel, int64_t blocks, void **arguments, CUstream stream)
+{
+    GPU(cuLaunchKernel(kernels[kernel], (unsigned)blocks, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
+}
+
 void gpu_launch_over(enum gpu_kernel kernel, int64_t elements, void **arguments)
 {
     int64_t blocks = (elements + 255) / 256;

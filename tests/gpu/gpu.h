@@ -65,6 +65,7 @@ void gpu_must(CUresult result, const char *call);
     X(oracle_product)                                                                                                  \
     X(oracle_plain)                                                                                                    \
     X(row_error)                                                                                                       \
+    X(rewrite_late)                                                                                                    \
     X(count_touched)                                                                                                   \
     X(count_unequal)
 
@@ -94,6 +95,8 @@ void gpu_make_current(void);
 
 /* Launches on the null stream; arguments are pointers, as cuLaunchKernel takes them. */
 void gpu_launch(enum gpu_kernel kernel, int64_t blocks_x, int64_t blocks_y, void **arguments);
+/* In a stream, one row of blocks. */
+void gpu_launch_in(enum gpu_kernel kernel, int64_t blocks, void **arguments, CUstream stream);
 /* One thread an element, at most 16,384 blocks of 256: for the grid-stride kernels. */
 void gpu_launch_over(enum gpu_kernel kernel, int64_t elements, void **arguments);
 

@@ -276,6 +276,27 @@ KERNEL row_error(const void *out, i64 ldd, int dtype, const double *ref, const d
     }
 }
 
+/*
+ * Lets its dependents start at once, sleeps, and only then copies: a dependent that reads before its wait reads what was
+ * there before. Words of 4 bytes.
+ */
+KERNEL rewrite_late(u32 *w, const u32 *new_w, i64 w_words, u32 *scales, const u32 *new_scales, i64 scale_words,
+                    u64 delay_ns)
+{
+    u64 begun, now;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begun));
+    do {
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    } while (now - begun < delay_ns);
+    GRID_LOOP(i, w_words)
+    w[i] = new_w[i];
+    GRID_LOOP(i, scale_words)
+    scales[i] = new_scales[i];
+}
+
 /* Bytes of the buffer that are not `pattern`, outside rows x row_bytes at `start` with stride ld_bytes. */
 KERNEL count_touched(const u8 *buffer, i64 total, i64 start, i64 ld_bytes, i64 rows, i64 row_bytes, int pattern,
                      u64 *count)

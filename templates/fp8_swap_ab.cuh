@@ -475,12 +475,14 @@ CBN_INLINE void run_producer(const swap_ab_args &p, const job &j)
         produce_first(p, j, c, policy);
         if (early(p))
             pdl_wait();
+    }
+    __syncwarp();
+    cluster_wait(); /* here, not at the end: on an H200 no other warp passed its wait before this one did */
+    if (threadIdx.x % 32 == 0) {
         produce_rest(p, j, c, policy);
         if (LATE_TRIGGER)
             pdl_launch_dependents();
     }
-    __syncwarp();
-    cluster_wait();
 }
 
 /* ---- scales ---- */

@@ -122,7 +122,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
         *value = fake_state.devices[device].sms;
         return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-        *value = 232448; /* H100 and H200 */
+        *value = FAKE_SHARED_BYTES_MAX; /* H100 and H200 */
         return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;

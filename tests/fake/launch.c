@@ -193,7 +193,14 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuui
     FAKE_ENTER(cuTensorMapEncodeTiled);
     if (!map || (uintptr_t)map % 64 || rank > FAKE_MAP_RANK_MAX)
         return CUDA_ERROR_INVALID_VALUE;
-    struct fake_map made = {FAKE_MAP_MARK, type, rank, interleave, swizzle, promotion, fill, 0, (uintptr_t)address};
+    struct fake_map made = {.mark = FAKE_MAP_MARK,
+                            .type = type,
+                            .rank = rank,
+                            .interleave = interleave,
+                            .swizzle = swizzle,
+                            .promotion = promotion,
+                            .fill = fill,
+                            .address = (uintptr_t)address};
     for (cuuint32_t i = 0; i < rank; i++) {
         made.extents[i] = extents[i];
         made.strides[i] = i + 1 < rank ? strides[i] : 0;

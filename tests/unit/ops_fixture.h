@@ -91,6 +91,8 @@ static inline struct fake_launch last_launch(void)
 
 /* Device addresses far apart: nothing is ever read there. */
 #define PLACE(index) (0x100000000000u * ((index) + 1u))
+#define WORKSPACE PLACE(8)
+#define WORKSPACE_BYTES (UINT64_C(1) << 32)
 
 static inline struct cbn_tensor tensor_2d(uint64_t data, uint32_t dtype, int64_t rows, int64_t columns,
                                           int64_t row_stride, int64_t column_stride)
@@ -108,7 +110,7 @@ static inline int64_t groups_of(int64_t k)
     return (k + 127) / 128;
 }
 
-/* BF16, FP16 or FP32 input, or E4M3 with COL4 scales; fp32 block scales; no bias; everything contiguous. */
+/* BF16, FP16 or FP32 input, or E4M3 with COL4 scales; fp32 block scales; no bias; everything contiguous; a large workspace. */
 static inline struct cbn_fp8_gemm_args gemm_args(int64_t m, int64_t n, int64_t k, uint32_t in, uint32_t out)
 {
     struct cbn_fp8_gemm_args args = CBN_FP8_GEMM_ARGS_INIT;
@@ -116,6 +118,8 @@ static inline struct cbn_fp8_gemm_args gemm_args(int64_t m, int64_t n, int64_t k
     args.w = tensor_2d(PLACE(1), CBN_DTYPE_E4M3, n, k, k, 1);
     args.w_scale = tensor_2d(PLACE(2), CBN_DTYPE_FP32, groups_of(n), groups_of(k), groups_of(k), 1);
     args.d = tensor_2d(PLACE(3), out, m, n, n, 1);
+    args.workspace = WORKSPACE;
+    args.workspace_bytes = WORKSPACE_BYTES;
     if (in == CBN_DTYPE_E4M3) {
         args.a_scale_layout = CBN_LAYOUT_COL4;
         args.a_scale = tensor_2d(PLACE(4), CBN_DTYPE_FP32, m, groups_of(k), 1, ceil_to(m, 4));

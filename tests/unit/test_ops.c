@@ -13,11 +13,17 @@
 #define NO_BINARY_FOR_GPU 209
 #define THREADS 16
 
+static struct cbn_runtime_options reference_options(const char *folder)
+{
+    struct cbn_runtime_options options = fake_options(folder);
+    options.policy = "reference";
+    return options;
+}
+
 static void set_up(void)
 {
     open_fake();
-    struct cbn_runtime_options options = fake_options(shared_folder);
-    options.policy = "reference";
+    struct cbn_runtime_options options = reference_options(shared_folder);
     create_runtime(&options);
 }
 
@@ -27,11 +33,10 @@ static void tear_down(void)
 }
 
 /* A runtime of its own folder, where counts of compiles are exact. */
-static void start_cold(char *ret_folder, const struct cbn_runtime_options *changes)
+static void start_cold(char *ret_folder)
 {
     make_folder(ret_folder);
-    struct cbn_runtime_options options = changes ? *changes : fake_options(ret_folder);
-    options.cache_dir = ret_folder;
+    struct cbn_runtime_options options = reference_options(ret_folder);
     cbn_runtime_destroy(runtime);
     create_runtime(&options);
 }
@@ -106,22 +111,22 @@ static void route_one(size_t shape, int64_t m, bool packed, bool wgmma)
         ck_assert_uint_eq(fake.launch_count(), before);
         return;
     }
-    ck_assert_uint_eq(fake.launch_count(), before + 1);
-    struct cbn_spec spec = launched_spec(expected_route(shape, m, wgmma));
-    ck_assert_str_eq(last_launch().kernel, "cbn_fp8_gemm");
+    const char *route = expected_route(shape, m, wgmma);
+    bool swapped = strcmp(route, "swap_ab") == 0; /* fp8_quantize goes first */
+    ck_assert_uint_eq(fake.launch_count(), before + 1 + swapped);
+    struct cbn_spec spec = launched_spec(route);
+    ck_assert_str_eq(last_launch().kernel, swapped ? "cbn_fp8_swap_ab" : "cbn_fp8_gemm");
     ck_assert_str_eq(spec.arch, "sm_90a");
-    ck_assert_int_eq(param_of(&spec, "IN"), CBN_DTYPE_BF16);
+    ck_assert_int_eq(param_of(&spec, "IN"), swapped ? CBN_DTYPE_E4M3 : CBN_DTYPE_BF16);
     ck_assert_int_eq(param_of(&spec, "OUT"), routed[shape].out);
     ck_assert_int_eq(param_of(&spec, "W_SCALE"), packed ? CBN_SCALE_UE8M0 : CBN_SCALE_FP32);
-    ck_assert_int_eq(param_of(&spec, "SWAP_AB"), strcmp(spec.kernel, "swap_ab") == 0);
     ck_assert_int_eq(param_of(&spec, "PDL"), 1);
 }
 
 START_TEST(routing_table_by_launches)
 {
     bool packed = _i & 1, wgmma = _i & 2;
-    struct cbn_runtime_options options = fake_options(shared_folder);
-    options.policy = "reference";
+    struct cbn_runtime_options options = reference_options(shared_folder);
     options.disable = wgmma ? NULL : "wgmma";
     cbn_runtime_destroy(runtime);
     create_runtime(&options);
@@ -131,8 +136,8 @@ START_TEST(routing_table_by_launches)
     struct cbn_stats stats = stats_now();
     ck_assert_uint_eq(stats.calls, 35);
     ck_assert_uint_eq(stats.noops, 5);
-    ck_assert_uint_eq(stats.launches, 30);
-    ck_assert_uint_eq(stats.memory_hits + stats.loads, 30);
+    ck_assert_uint_eq(stats.launches, 33); /* two at each of the three counts of tokens below 32 */
+    ck_assert_uint_eq(stats.memory_hits + stats.loads, 33);
 }
 END_TEST
 
@@ -179,7 +184,7 @@ END_TEST
 
 START_TEST(one_row_arrives_with_contiguous_strides)
 {
-    struct cbn_fp8_gemm_args args = gemm_args(1, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    struct cbn_fp8_gemm_args args = gemm_args(1, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_FP16);
     args.a.strides[0] = -9;
     args.d.strides[0] = 3;
     call(&args);
@@ -327,8 +332,8 @@ END_TEST
 START_TEST(counters_are_exact)
 {
     char folder[PATH_MAX];
-    start_cold(folder, NULL);
-    struct cbn_fp8_gemm_args args = gemm_args(8, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    start_cold(folder);
+    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
     call(&args);
     call(&args);
     args.a.extents[0] = 0;
@@ -345,11 +350,11 @@ START_TEST(counters_are_exact)
     ck_assert_uint_eq(stats.puts, 1);
     ck_assert_uint_eq(stats.overlay_hits, 0);
     ck_assert_uint_eq(fake.launch_count(), 2);
-    struct cbn_runtime_options options = fake_options(folder);
+    struct cbn_runtime_options options = reference_options(folder);
     options.nvrtc_path = "/nonexistent/libnvrtc.so"; /* a warm start needs none */
     cbn_runtime_destroy(runtime);
     create_runtime(&options);
-    args.a.extents[0] = 8;
+    args.a.extents[0] = 64;
     call(&args);
     stats = stats_now();
     ck_assert_uint_eq(stats.compiles, 0);
@@ -383,7 +388,7 @@ START_TEST(sixteen_threads_compile_and_load_once)
 {
     char folder[PATH_MAX];
     struct caller callers[THREADS];
-    start_cold(folder, NULL);
+    start_cold(folder);
     ck_assert_int_eq(pthread_barrier_init(&barrier, NULL, THREADS), 0);
     for (int i = 0; i < THREADS; i++) {
         callers[i].stream = fake.stream_create();
@@ -409,7 +414,7 @@ END_TEST
 START_TEST(two_contexts_compile_once_and_load_twice)
 {
     char folder[PATH_MAX];
-    start_cold(folder, NULL);
+    start_cold(folder);
     struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
     call(&args);
     void *other = fake.context_create(0);
@@ -447,11 +452,11 @@ END_TEST
 START_TEST(a_refused_image_is_built_again_and_then_incompatible)
 {
     char folder[PATH_MAX];
-    start_cold(folder, NULL);
+    start_cold(folder);
     struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
     call(&args);
     cbn_runtime_destroy(runtime);
-    struct cbn_runtime_options options = fake_options(folder);
+    struct cbn_runtime_options options = reference_options(folder);
     create_runtime(&options);
     fake.script("cuLibraryLoadData", 1, NO_BINARY_FOR_GPU); /* the stored one; a fresh build is taken */
     call(&args);

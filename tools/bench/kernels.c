@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-#include "bench_text.h"
+#include <bench_text.h> /* generated: bench.cu as a string */
+
 #include "device.h"
 
 #define FAMILY "gemm_bench"

@@ -84,16 +84,6 @@ CBN_INLINE void barrier_arrive_remote(u32 barrier)
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-CBN_INLINE void cluster_arrive()
-{
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-}
-
-CBN_INLINE void cluster_wait()
-{
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
 CBN_INLINE void math_sync()
 {
     asm volatile("bar.sync %0, %1;" ::"n"(BARRIER_MATH), "n"(MATH_THREADS) : "memory");
@@ -321,6 +311,22 @@ CBN_INLINE job job_of(const gemm_args &p, u32 base)
     return j;
 }
 
+/*
+ * Once, before the PDL wait: every CTA of the cluster runs and its barriers are there. No warp may wait for another one
+ * between its arrival and its wait: on an H200 no wait returned before every warp of the CTA had come to its own.
+ */
+CBN_INLINE void cluster_arrive(const job &j)
+{
+    if (j.split > 1)
+        asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+CBN_INLINE void cluster_wait(const job &j)
+{
+    if (j.split > 1)
+        asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
 CBN_INLINE u32 stage_of(const job &j, int warpgroup, int stage)
 {
     return j.at.rings + (u32)(warpgroup * j.stages + stage) * STAGE_BYTES;
@@ -467,17 +473,19 @@ CBN_INLINE void run_producer(const swap_ab_args &p, const job &j)
         init_barriers(j);
     }
     __syncwarp();
-    cluster_arrive();
     asm volatile("bar.arrive %0, %1;" ::"n"(BARRIER_ALL), "n"(THREADS) : "memory");
-    if (threadIdx.x % 32 == 0) {
-        if (!early(p))
-            pdl_wait();
-        produce_first(p, j, c, policy);
-        if (early(p))
-            pdl_wait();
+    cluster_arrive(j);
+    if (!early(p)) {
+        cluster_wait(j);
+        pdl_wait();
     }
+    if (threadIdx.x % 32 == 0)
+        produce_first(p, j, c, policy);
     __syncwarp();
-    cluster_wait(); /* here, not at the end: on an H200 no other warp passed its wait before this one did */
+    if (early(p)) {
+        cluster_wait(j);
+        pdl_wait();
+    }
     if (threadIdx.x % 32 == 0) {
         produce_rest(p, j, c, policy);
         if (LATE_TRIGGER)
@@ -822,8 +830,6 @@ CBN_INLINE void run_tiles(const swap_ab_args &p, const job &j, int warpgroup)
         if (round + 1 < j.rounds)
             copy_weight_scales(p.gemm, j, tile + j.tile_step, buffer ^ 1);
         run_share(total, j, warpgroup, r, j.at.w_scales + (u32)(buffer * j.at.w_scales_bytes));
-        if (round == 0)
-            cluster_wait();
         if (j.split * WARPGROUPS == 1)
             store_fragments(p.gemm, j, total, (i64)tile * TILE_ROWS);
         else
@@ -838,7 +844,7 @@ CBN_INLINE void run_tiles(const swap_ab_args &p, const job &j, int warpgroup)
 CBN_INLINE void run_math(const swap_ab_args &p, job &j)
 {
     int warp = threadIdx.x / 32;
-    cluster_arrive();
+    cluster_arrive(j);
     if (!FUSED && threadIdx.x == 0) {
         prefetch_map(p.a);
         prefetch_map(p.a_tail);
@@ -846,8 +852,8 @@ CBN_INLINE void run_math(const swap_ab_args &p, job &j)
     __syncwarp();
     if (early(p))
         copy_weight_scales(p.gemm, j, j.first_tile, 0);
-    if (!FUSED)
-        asm volatile("bar.sync %0, %1;" ::"n"(BARRIER_ALL), "n"(THREADS) : "memory");
+    asm volatile("bar.sync %0, %1;" ::"n"(BARRIER_ALL), "n"(THREADS) : "memory");
+    cluster_wait(j);
     pdl_wait();
     j.valid = span_count(j.m0, valid_rows(p.gemm.m_valid, p.gemm.m), BM);
     if (!FUSED) {
@@ -856,10 +862,8 @@ CBN_INLINE void run_math(const swap_ab_args &p, job &j)
     }
     if (!early(p))
         copy_weight_scales(p.gemm, j, j.first_tile, 0);
-    if (FUSED) {
+    if (FUSED)
         quantize_tokens(p.gemm, j, warp);
-        asm volatile("bar.sync %0, %1;" ::"n"(BARRIER_ALL), "n"(THREADS) : "memory");
-    }
     copy_words_wait();
     math_sync();
     run_tiles(p, j, warp / 4);

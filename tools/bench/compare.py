@@ -4,8 +4,8 @@
   compare.py RUN.csv [RUN.csv...] [--baseline FILE.csv]... [--detail]
 
 RUN: what gemm_bench and peers.py wrote, any number of runs: Cubinet and the floors count with the median of theirs, a
-peer with its lowest. A peer that no run has at that (N, K) counts with its lowest figure in the baselines (same columns);
-at an M where none of these has one, with the lower of its figures at the nearest M below and above (marked ~).
+peer with its lowest. A peer that no run has at that (N, K) counts with its lowest figure in the baselines (same
+columns); at an M where none of these has one, with the lower of its figures at the nearest M below and above (~).
 The best pair at bf16 in is FlashInfer's own or DeepGEMM plus 1.3 us for the quantiser.
 """
 import argparse
@@ -167,7 +167,8 @@ def summarise(points, goals):
     cells = [f"{len(points) - missing}/{len(points)}" + (f" ~{about}" if about else ""),
              number(mean(ratios), mean_goal),
              number(low and low.ratio, least_goal) + (f" {low} {low.best[1]}" if low else ""),
-             number(mean(shares)), number(low_share and low_share.share, share_goal) + (f" {low_share}" if low_share else "")]
+             number(mean(shares)),
+             number(low_share and low_share.share, share_goal) + (f" {low_share}" if low_share else "")]
     return cells, verdict
 
 
@@ -199,15 +200,16 @@ def detail_rows(points):
             continue
         peer = "-" if not point.best else f"{'' if point.best[2] else '~'}{point.best[0]:.2f} {point.best[1]}"
         plain = point.plain / point.us if point.plain and point.us else None
-        rows.append(["%dx%d" % point.shape, str(point.m), number(point.us), peer, number(point.ratio), number(point.floor),
-                     number(point.share), number(plain)])
+        rows.append(["%dx%d" % point.shape, str(point.m), number(point.us), peer, number(point.ratio),
+                     number(point.floor), number(point.share), number(plain)])
     return rows
 
 
 def print_narrow(figures):
     times = [figures.own(PDL, NARROW, m) for m in (1, 4, 8, 16)]
     known = [us for us in times if us]
-    text = f"{max(known):.2f} us, goal {NARROW_US}: {'met' if max(known) <= NARROW_US else 'MISSED'}" if known else "open"
+    verdict = "met" if known and max(known) <= NARROW_US else "MISSED"
+    text = f"{max(known):.2f} us, goal {NARROW_US}: {verdict}" if known else "open"
     print("2112x7168, codes, PDL, M 1-16, the slowest:", text)
 
 

@@ -13,7 +13,8 @@ import csv
 import importlib
 import sys
 
-LIST_P = "2112x7168,7168x2048,4096x7168,24576x1536,32768x512,7168x16384,3072x1536,4608x7168,512x7168,7168x2304,1536x4096"
+LIST_P = ("2112x7168,7168x2048,4096x7168,24576x1536,32768x512,7168x16384,3072x1536,4608x7168,512x7168,7168x2304,"
+          "1536x4096")
 LIST_L = "7168x18432,18432x7168,36864x7168,10240x5120,5120x8192,34816x5120,5120x17408"
 COLUMNS = "peer,op,M,N,K,groups,median_us_graph,median_us_events,TFLOPs,GBps,rel_err,notes".split(",")
 ROTATED_BYTES = 200_000_000
@@ -203,8 +204,8 @@ def peer_triton(problem, m):
     def product(copy, tiling, a, scale, stride):
         bm, bn, warps, stages = tiling
         grid = (ceil_div(problem.n, bn), ceil_div(m, bm))
-        multiply_kernel[grid](a, problem.w[copy], d, scale, problem.w_scale[copy], m, problem.n, problem.k, stride, groups,
-                              BM=bm, BN=bn, num_warps=warps, num_stages=stages)
+        multiply_kernel[grid](a, problem.w[copy], d, scale, problem.w_scale[copy], m, problem.n, problem.k, stride,
+                              groups, BM=bm, BN=bn, num_warps=warps, num_stages=stages)
 
     def codes_in(tiling):
         return lambda copy: product(copy, tiling, problem.codes, given, given.stride(1))
@@ -274,7 +275,8 @@ class Rows:
 
     def add(self, peer, m, problem, us, error, notes):
         flops, moved = 2.0 * m * problem.n * problem.k, problem.bytes_moved(m, "bf16in" in peer)
-        print(f"{problem.n}x{problem.k} M={m} {peer}", f"{us:.2f} us" if us else "no time:", "" if us else notes, flush=True)
+        told = f"{us:.2f} us" if us else "no time: " + notes
+        print(f"{problem.n}x{problem.k} M={m} {peer} {told}", flush=True)
         if not self.file:
             return
         self.writer.writerow([peer, "gemm", m, problem.n, problem.k, 1, f"{us:.3f}" if us else "", "",

@@ -95,7 +95,8 @@ static const struct cbn_guard aligned_guards[] = {GUARD("arch", GE, CBN_ARCH(80,
                                                   GUARD("align", MULTIPLE_OF, 16)};
 /* wgmma and clusters are sm_90a's own; maps want rows that begin at multiples of 16 bytes. */
 static const struct cbn_guard swap_ab_guards[] = {GUARD("arch", EQ, CBN_ARCH(90, 'a')), GUARD("k", GE, 1),
-                                                  GUARD_RANGE("m", 1, SWAP_AB_ROWS_END), GUARD("align", MULTIPLE_OF, 16)};
+                                                  GUARD_RANGE("m", 1, SWAP_AB_ROWS_END), GUARD("align", MULTIPLE_OF, 16),
+                                                 GUARD("slice", LT, CBN__SWAP_AB_SLICE_END)};
 static const struct cbn_guard swap_ab_fused_guards[] = {
     GUARD("arch", EQ, CBN_ARCH(90, 'a')), GUARD("k", GE, 1), GUARD("in", LT, CBN_DTYPE_E4M3), GUARD_RANGE("m", 1, 9),
     GUARD("slice", LT, FUSED_SLICE_END),  GUARD("align", MULTIPLE_OF, 16)};

@@ -72,12 +72,19 @@ static int64_t allowed_sms(const int64_t *facts)
  * below that the sum over the cluster costs more than the shorter stream saves.
  */
 #define SLICE_MIN 6
-#define SPLIT_MAX 8 /* the largest cluster that every device with clusters has */
+#define TOKEN_TILES 2 /* up to 128 tokens; within a budget of SMs, all their CTAs count */
+#define SPLIT_MAX 8   /* the largest cluster that every device with clusters has */
+
+static bool wants_more(int64_t split, int64_t tiles, int64_t groups, int64_t sms)
+{
+    bool idle = tiles * split * 4 < sms * 3 && groups / (split * 2) >= SLICE_MIN;
+    return idle || cbn__geometry_ceil(groups, split) >= CBN__SWAP_AB_SLICE_END;
+}
 
 static int64_t choose_split(int64_t tiles, int64_t groups, int64_t sms)
 {
     int64_t split = 1;
-    while (split < SPLIT_MAX && tiles * split * 4 < sms * 3 && split * 2 <= sms && groups / (split * 2) >= SLICE_MIN)
+    while (split < SPLIT_MAX && split * 2 * TOKEN_TILES <= sms && wants_more(split, tiles, groups, sms))
         split *= 2;
     return split;
 }
@@ -86,7 +93,7 @@ void cbn__gemm_derive(int64_t *facts)
 {
     int64_t tiles = cbn__geometry_ceil(FACT(facts, n), TILE_ROWS), sms = allowed_sms(facts);
     int64_t groups = cbn__geometry_ceil(FACT(facts, k), CBN_GROUP_SIZE);
-    int64_t split = tiles < sms ? choose_split(tiles, groups, sms) : 1;
+    int64_t split = choose_split(tiles, groups, sms);
     FACT(facts, split) = split;
     FACT(facts, slice) = cbn__geometry_ceil(groups, split);
     FACT(facts, warpgroups) = 1;
@@ -137,10 +144,11 @@ static int64_t shared_budget(int64_t ctas, int64_t sms)
 void cbn__swap_ab_place(const int64_t *params, const int64_t *facts, struct cbn_geometry *ret_geometry)
 {
     int64_t bm = params[CBN__SWAP_AB_BM], warpgroup_count = params[CBN__SWAP_AB_WARPGROUPS];
-    int64_t tiles = cbn__geometry_ceil(FACT(facts, n), TILE_ROWS), split = FACT(facts, split);
-    int64_t token_tiles = cbn__geometry_ceil(FACT(facts, m), bm), sms = allowed_sms(facts);
+    int64_t tiles = cbn__geometry_ceil(FACT(facts, n), TILE_ROWS);
+    int64_t split = FACT(facts, split) < 1 ? 1 : FACT(facts, split); /* 0: enumeration asks for any shape */
+    int64_t token_tiles = FACT(facts, m) < 1 ? 1 : cbn__geometry_ceil(FACT(facts, m), bm), sms = allowed_sms(facts);
     bool bounded = FACT(facts, max_sms) > 0 && FACT(facts, max_sms) < FACT(facts, sms);
-    int64_t resident = bounded ? 1 : 2, limit = sms * resident / split;
+    int64_t limit = bounded ? sms / (split * token_tiles) : 2 * sms / split;
     int64_t rounds = cbn__geometry_ceil(tiles, limit < 1 ? 1 : limit);
     int64_t clusters = cbn__geometry_ceil(tiles, rounds < 1 ? 1 : rounds);
     struct shared_need need = shared_need_of(params, facts, rounds);

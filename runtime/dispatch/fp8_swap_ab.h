@@ -24,6 +24,9 @@ enum cbn__swap_ab_param {
     CBN__SWAP_AB_PARAM_COUNT
 };
 
+/* Groups of a CTA's share of K from which its scales, those of single rows above all, leave the ring no shared memory. */
+#define CBN__SWAP_AB_SLICE_END 161
+
 extern const struct cbn_param cbn__swap_ab_params[CBN__SWAP_AB_PARAM_COUNT];
 extern const struct cbn_param cbn__swap_ab_fused_params[CBN__SWAP_AB_PARAM_COUNT];
 

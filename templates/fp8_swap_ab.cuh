@@ -313,7 +313,8 @@ CBN_INLINE job job_of(const gemm_args &p, u32 base)
 
 /*
  * Once, before the PDL wait: every CTA of the cluster runs and its barriers are there. No warp may wait for another one
- * between its arrival and its wait: on an H200 no wait returned before every warp of the CTA had come to its own.
+ * between its arrival and its wait: on an H200 (seen in a CTA outside a cluster) a warp's wait did not return before all
+ * warps of the CTA had come to theirs.
  */
 CBN_INLINE void cluster_arrive(const job &j)
 {
@@ -812,7 +813,7 @@ CBN_INLINE void exchange(const gemm_args &p, const job &j, const accumulators &t
         barrier_wait_cluster(received_barrier(j), round & 1);
     else
         math_sync();
-    if (!last && threadIdx.x == 0)
+    if (!last && j.split > 1 && threadIdx.x == 0)
         barrier_expect(received_barrier(j), EXCHANGE_BYTES);
     __syncwarp();
     store_received(p, j, column);

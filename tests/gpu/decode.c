@@ -226,28 +226,20 @@ void case_decode_max_sms(struct suite *suite, struct tally *tally)
 
 /* ---- what is built before ---- */
 
-static void add_call(const struct suite *suite, int64_t n, int64_t k, const struct gemm_call *call, call_fn add,
-                     void *user)
-{
-    struct cbn_query query;
-    gemm_call_query(suite, n, k, call, &query);
-    add(user, call->runtime, &query, gemm_call_align(n, k, call));
-}
-
 void decode_calls(const struct suite *suite, call_fn add, void *user)
 {
     for (uint32_t s = 0; s < SHAPE_COUNT; s++) {
         for (int64_t i = 0; i < M_MAX * KIND_COUNT && (!suite->sample || shapes[s].in_sample); i++) {
             struct gemm_call call = product_call(s, (enum kind)(i % KIND_COUNT), 1 + i / KIND_COUNT);
             if (is_wanted(suite, &shapes[s], call.m)) {
-                add_call(suite, shapes[s].n, shapes[s].k, &call, add, user);
+                gemm_add_call(suite, shapes[s].n, shapes[s].k, &call, add, user);
             }
         }
     }
     for (uint32_t i = 0; i < 2 * FUSED_TURNS && !suite->sample; i++) {
         struct gemm_call call = fused_call(i / 2, i % 2, 1);
-        add_call(suite, fused_shapes[0].n, fused_shapes[0].k, &call, add, user);
+        gemm_add_call(suite, fused_shapes[0].n, fused_shapes[0].k, &call, add, user);
         call.runtime = RUNTIME_CODES;
-        add_call(suite, fused_shapes[0].n, fused_shapes[0].k, &call, add, user);
+        gemm_add_call(suite, fused_shapes[0].n, fused_shapes[0].k, &call, add, user);
     }
 }

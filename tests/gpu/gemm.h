@@ -84,6 +84,8 @@ struct gemm_call gemm_call_plain(int64_t m);
 void gemm_call_query(const struct suite *suite, int64_t n, int64_t k, const struct gemm_call *call,
                      struct cbn_query *ret_query);
 int64_t gemm_call_align(int64_t n, int64_t k, const struct gemm_call *call);
+void gemm_add_call(const struct suite *suite, int64_t n, int64_t k, const struct gemm_call *call, call_fn add,
+                   void *user);
 /* swap_ab or swap_ab_fused: the same bits for the same rows, whoever quantises. */
 bool gemm_is_swap_ab(const char *kernel);
 

@@ -14,21 +14,27 @@
 
 /* ---- packed words of one, two, three and five groups ---- */
 
+#define PACKED_CALLS 8
+
+static struct gemm_call packed_call(int i)
+{
+    struct gemm_call call = gemm_call_plain(i % 2 ? 33 : 7);
+    call.form.in = CBN_DTYPE_E4M3;
+    call.form.layout = i / 2 % 2 ? CBN_LAYOUT_PACKED_COL : CBN_LAYOUT_PACKED_ROW;
+    call.form.w_format = CBN_SCALE_UE8M0;
+    call.runtime = i / 4 ? RUNTIME_GENERIC : RUNTIME_ALL;
+    return call;
+}
+
 static void run_packed(struct suite *suite, struct tally *tally, int64_t k)
 {
-    static const uint32_t layouts[] = {CBN_LAYOUT_PACKED_ROW, CBN_LAYOUT_PACKED_COL};
-    static const int64_t ms[] = {7, 33};
     struct problem_options options = {33, N, k, true, true, CBN_GRAN_BLOCK, 7, suite->seed + 5000 + (uint64_t)k};
     struct problem problem;
     if (!problem_create(suite, tally, &options, &problem)) {
         return;
     }
-    for (int i = 0; i < 8; i++) {
-        struct gemm_call call = gemm_call_plain(ms[i % 2]);
-        call.form.in = CBN_DTYPE_E4M3;
-        call.form.layout = layouts[i / 2 % 2];
-        call.form.w_format = CBN_SCALE_UE8M0;
-        call.runtime = i / 4 ? RUNTIME_GENERIC : RUNTIME_ALL;
+    for (int i = 0; i < PACKED_CALLS; i++) {
+        struct gemm_call call = packed_call(i);
         (void)gemm_run(suite, tally, &problem, &call);
     }
     problem_done(&problem);
@@ -94,19 +100,28 @@ static void set_ends(const struct problem *problem)
     free(scales);
 }
 
-static void run_ends(struct suite *suite, struct tally *tally, const struct problem *problem, int64_t m, uint32_t format)
+#define ENDS_CALLS 6
+
+static struct gemm_call ends_call(int i)
 {
-    struct gemm_call call = gemm_call_plain(m);
+    static const int64_t ms[] = {5, 20, 40};
+    struct gemm_call call = gemm_call_plain(ms[i % 3]);
+    call.form.w_format = i / 3 ? CBN_SCALE_UE8M0 : CBN_SCALE_FP32;
+    return call;
+}
+
+static void run_ends(struct suite *suite, struct tally *tally, const struct problem *problem, struct gemm_call call)
+{
     struct cbn_fp8_gemm_args args;
     struct cbn_error err = {0};
     uint16_t row[N];
-    call.form.w_format = format;
     gemm_place(suite, problem, &call, &args);
-    if (!tally_call(tally, cbn_fp8_gemm(suite->runtimes[RUNTIME_ALL], &args, NULL, &err), &err, "exponents 0 and 255")) {
+    if (!tally_call(tally, cbn_fp8_gemm(suite->runtimes[RUNTIME_ALL], &args, NULL, &err), &err,
+                    "exponents 0 and 255")) {
         return;
     }
     GPU(cuCtxSynchronize());
-    for (int64_t r = 0; r < m; r++) {
+    for (int64_t r = 0; r < call.m; r++) {
         gpu_read(row, args.d.data + (CUdeviceptr)(r * args.d.strides[0] * 2), N * 2);
         for (int i = 0; i < N; i++) {
             float value = cbn__bf16_decode(row[i]);
@@ -138,8 +153,20 @@ void case_gemm_edges(struct suite *suite, struct tally *tally)
         }
     }
     set_ends(&problem);
-    for (int i = 0; i < 6; i++) {
-        run_ends(suite, tally, &problem, ms[i % 3], i / 3 ? CBN_SCALE_UE8M0 : CBN_SCALE_FP32);
+    for (int i = 0; i < ENDS_CALLS; i++) {
+        run_ends(suite, tally, &problem, ends_call(i));
     }
     problem_done(&problem);
+}
+
+void gemm_edges_calls(const struct suite *suite, call_fn add, void *user)
+{
+    for (int i = 0; i < PACKED_CALLS; i++) {
+        struct gemm_call call = packed_call(i);
+        gemm_add_call(suite, N, 640, &call, add, user);
+    }
+    for (int i = 0; i < ENDS_CALLS; i++) {
+        struct gemm_call call = ends_call(i);
+        gemm_add_call(suite, N, 640, &call, add, user);
+    }
 }

@@ -105,3 +105,11 @@ int64_t gemm_call_align(int64_t n, int64_t k, const struct gemm_call *call)
     }
     return align;
 }
+
+void gemm_add_call(const struct suite *suite, int64_t n, int64_t k, const struct gemm_call *call, call_fn add,
+                   void *user)
+{
+    struct cbn_query query;
+    gemm_call_query(suite, n, k, call, &query);
+    add(user, call->runtime, &query, gemm_call_align(n, k, call));
+}

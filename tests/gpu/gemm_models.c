@@ -108,7 +108,7 @@ void case_gemm_models(struct suite *suite, struct tally *tally)
             continue;
         }
         run_every_m(suite, tally, &problem, RUNTIME_ALL, s);
-        run_every_m(suite, tally, &problem, RUNTIME_GENERIC, s + 1);
+        run_every_m(suite, tally, &problem, s % 2 ? RUNTIME_WGMMA : RUNTIME_GENERIC, s + 1);
         problem_done(&problem);
     }
 }
@@ -262,26 +262,18 @@ void case_gemm_odd(struct suite *suite, struct tally *tally)
     }
 }
 
-static void add_call(const struct suite *suite, int64_t n, int64_t k, const struct gemm_call *call, call_fn add,
-                     void *user)
-{
-    struct cbn_query query;
-    gemm_call_query(suite, n, k, call, &query);
-    add(user, call->runtime, &query, gemm_call_align(n, k, call));
-}
-
 void gemm_model_calls(const struct suite *suite, call_fn add, void *user)
 {
     uint64_t state = suite->seed + 31;
     for (uint32_t s = 0; s < SHAPE_COUNT && !suite->sample; s++) {
         for (uint32_t i = s % FORM_TURNS; i < FORM_COUNT; i += FORM_TURNS) {
             struct gemm_call call = form_call(i, s);
-            add_call(suite, shapes[s].n, shapes[s].k, &call, add, user);
+            gemm_add_call(suite, shapes[s].n, shapes[s].k, &call, add, user);
         }
     }
     for (uint32_t i = 0; i < odd_count(suite); i++) {
         struct problem_options options;
         struct gemm_call call = odd_call(suite, i, &state, &options);
-        add_call(suite, options.n, options.k, &call, add, user);
+        gemm_add_call(suite, options.n, options.k, &call, add, user);
     }
 }

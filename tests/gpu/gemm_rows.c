@@ -161,10 +161,11 @@ static void run_empty(struct suite *suite, struct tally *tally, int64_t m, int64
 static void run_tiles(struct suite *suite, struct tally *tally, const struct problem *problem)
 {
     static const int64_t tile_ms[] = {1, 8, 9, 16, 17, 24, 25, 31, 32, 33, 48, 49, 64, 65, 128, 129};
-    for (uint32_t i = 0; i < 16 * 4; i++) {
-        struct gemm_call call = gemm_call_plain(tile_ms[i / 4]);
-        call.runtime = i % 2 ? RUNTIME_GENERIC : RUNTIME_ALL;
-        call.lda_pad = i / 2 % 2;
+    static const enum suite_runtime runtimes[] = {RUNTIME_ALL, RUNTIME_WGMMA, RUNTIME_GENERIC};
+    for (uint32_t i = 0; i < 16 * 6; i++) {
+        struct gemm_call call = gemm_call_plain(tile_ms[i / 6]);
+        call.runtime = runtimes[i % 3];
+        call.lda_pad = i / 3 % 2;
         (void)gemm_run(suite, tally, problem, &call);
     }
 }

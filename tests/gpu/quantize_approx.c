@@ -39,7 +39,7 @@ void approx_queries(const struct suite *suite, query_fn add, void *user)
         struct cbn_query query = CBN_QUERY_INIT;
         query.op = "fp8_quantize";
         query.arch = suite->device.arch;
-        query.k = CBN_GROUP_SIZE;
+        query.m = 1, query.k = CBN_GROUP_SIZE;
         query.profile.in = formats[i].dtype;
         query.profile.act_scale = CBN_LAYOUT_ROW;
         query.profile.approx = 1;

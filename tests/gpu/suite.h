@@ -37,6 +37,7 @@ struct tally {
 enum suite_runtime {
     RUNTIME_ALL,     /* every candidate on */
     RUNTIME_GENERIC, /* all but generic disabled */
+    RUNTIME_WGMMA,   /* both swap_ab disabled */
     RUNTIME_CODES,   /* swap_ab_fused disabled: fp8_quantize runs first */
     RUNTIME_SWAP_AB, /* swap_ab alone, for every M that its template takes */
     RUNTIME_COUNT
@@ -150,6 +151,7 @@ typedef void (*call_fn)(void *user, enum suite_runtime runtime, const struct cbn
 void approx_queries(const struct suite *suite, query_fn add, void *user);
 void quantize_queries(const struct suite *suite, query_fn add, void *user);
 void gemm_queries(const struct suite *suite, query_fn add, void *user);
+void gemm_edges_calls(const struct suite *suite, call_fn add, void *user);
 void gemm_model_calls(const struct suite *suite, call_fn add, void *user);
 void decode_calls(const struct suite *suite, call_fn add, void *user);
 

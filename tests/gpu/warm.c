@@ -108,6 +108,7 @@ bool warm_all(struct suite *suite)
         quantize_queries(suite, add_query, &list);
         approx_queries(suite, add_query, &list);
         gemm_queries(suite, add_query, &list);
+        gemm_edges_calls(suite, add_call, &list);
         gemm_model_calls(suite, add_call, &list);
         decode_calls(suite, add_call, &list);
         printf("warm: %u specialisations, ", list.count);

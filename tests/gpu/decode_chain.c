@@ -174,7 +174,7 @@ static void replay(struct suite *suite, struct tally *tally, struct chain *chain
         gemm_add_unequal(suite, &want, &got, 2 * chain->m);
         tally->count += LINKS;
     }
-    GPU(cuCtxSynchronize());
+    suite_finish(suite);
     tally_equal(tally, count_read(suite), "a chain with PDL and without");
     tally_equal(tally, gemm_workspace_touched(suite, chain->workspace, chain->workspace_bytes),
                 "outside the workspace");
@@ -196,13 +196,14 @@ static void run_chain(struct suite *suite, struct tally *tally, struct chain *ch
     CUstream stream;
     CUgraph graph = NULL;
     CUgraphExec exec = NULL;
+    gpu_doing("a chain of products");
     chain->m = m;
     chain->d_bytes = m * WIDTH * 2;
     chain->workspace_bytes = gemm_plan_workspace_bytes(tally, chain->plans[1][0], m);
     chain->workspace = gemm_workspace(suite, chain->workspace_bytes);
     GPU(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
     bool ready = enqueue(chain, tally, false, stream);
-    GPU(cuCtxSynchronize());
+    suite_finish(suite);
     GPU(cuMemcpyDtoD(chain->want, chain->d, (size_t)(2 * chain->d_bytes)));
     expect_live(tally, chain);
     GPU(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));

@@ -110,10 +110,11 @@ static void run_m(struct suite *suite, struct tally *tally, const struct problem
     (void)cbn_fp8_gemm_workspace_bytes(runtime, &args, &args.workspace_bytes, &err);
     args.workspace = gemm_workspace(suite, args.workspace_bytes);
     gpu_fill(bed->d, POISON, problem->n * 2);
+    gpu_doing(what);
     if (!tally_call(tally, cbn_fp8_gemm(runtime, &args, NULL, &err), &err, what)) {
         return;
     }
-    GPU(cuCtxSynchronize());
+    suite_finish(suite);
     gemm_call_query(suite, problem->n, problem->k, &call, &query);
     const char *kernel = cover_note_gemm(suite, RUNTIME_SWAP_AB, &query, 16);
     if (strcmp(kernel, "swap_ab") != 0) {
@@ -183,6 +184,7 @@ static void run_repeats(struct suite *suite, struct tally *tally, const struct p
         }
         gemm_add_unequal(suite, &first, &again, call.m);
     }
+    suite_finish(suite);
     tally_equal(tally, count_read(suite), "repeats of one call");
 }
 

@@ -70,8 +70,9 @@ static void run_turn(struct suite *suite, struct tally *tally, struct rewriting 
     }
     GPU(cuCtxSynchronize());
     write_late(rewriting);
+    gpu_doing("a product beside a writer of its weights");
     int32_t status = run(suite, rewriting, plan, &args, &err);
-    GPU(cuCtxSynchronize());
+    suite_finish(suite);
     if (!tally_call(tally, status, &err, "beside a writer of the weights")) {
         return;
     }

@@ -329,8 +329,8 @@ static double tolerance_of(const struct gemm_call *call, const char *kernel)
     return call->form.out == CBN_DTYPE_FP16 ? TOLERANCE_FP16 : TOLERANCE_FP32;
 }
 
-static void describe(const struct problem *problem, const struct gemm_call *call, const char *kernel, char *text,
-                     size_t text_bytes)
+void gemm_describe(const struct problem *problem, const struct gemm_call *call, const char *kernel, char *text,
+                   size_t text_bytes)
 {
     const struct form *form = &call->form;
     (void)snprintf(text, text_bytes, "%s M=%lld N=%lld K=%lld %s->%s layout %u weights %s/%s bias %u pow2 %d pdl %d",
@@ -346,7 +346,7 @@ struct gemm_output gemm_check(struct suite *suite, struct tally *tally, const st
     int64_t rows = !call->has_m_valid ? call->m : call->m_valid < 0 ? 0 : call->m_valid;
     rows = rows < call->m ? rows : call->m;
     const char *kernel = note_kernel(suite, problem, call, args);
-    describe(problem, call, kernel, what, sizeof(what));
+    gemm_describe(problem, call, kernel, what, sizeof(what));
     tally_error(tally, worst_row(suite, problem, call, &args->d, rows), tolerance_of(call, kernel), what);
     uint64_t touched = touched_outside(suite, &args->d, call->d_offset, rows);
     if (touched) {
@@ -369,11 +369,12 @@ struct gemm_output gemm_run(struct suite *suite, struct tally *tally, const stru
     struct cbn_fp8_gemm_args args;
     struct cbn_error err = {0};
     gemm_place(suite, problem, call, &args);
-    describe(problem, call, "fp8_gemm", what, sizeof(what));
+    gemm_describe(problem, call, "fp8_gemm", what, sizeof(what));
+    gpu_doing(what);
     int32_t status = cbn_fp8_gemm(suite->runtimes[call->runtime], &args, NULL, &err);
     if (!tally_call(tally, status, &err, what)) {
         return (struct gemm_output){0};
     }
-    GPU(cuCtxSynchronize());
+    suite_finish(suite);
     return gemm_check(suite, tally, problem, call, &args);
 }

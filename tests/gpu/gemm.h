@@ -89,6 +89,9 @@ void gemm_add_call(const struct suite *suite, int64_t n, int64_t k, const struct
 /* swap_ab or swap_ab_fused: the same bits for the same rows, whoever quantises. */
 bool gemm_is_swap_ab(const char *kernel);
 
+/* A call in words. */
+void gemm_describe(const struct problem *problem, const struct gemm_call *call, const char *kernel, char *text,
+                   size_t text_bytes);
 /* Places the operands in poison, calls, compares with the fp64 answer, and looks for bytes written elsewhere. */
 struct gemm_output gemm_run(struct suite *suite, struct tally *tally, const struct problem *problem,
                             const struct gemm_call *call);

@@ -34,16 +34,19 @@ struct gemm_output gemm_plan_run(struct suite *suite, struct tally *tally, const
     struct cbn_fp8_gemm_args args;
     struct cbn_fp8_gemm_run_args run = CBN_FP8_GEMM_RUN_ARGS_INIT;
     struct cbn_error err = {0};
+    char what[256];
+    gemm_describe(problem, call, "plan_run", what, sizeof(what));
     gemm_place(suite, problem, call, &args);
     args.workspace_bytes = gemm_plan_workspace_bytes(tally, plan, call->m);
     args.workspace = gemm_workspace(suite, args.workspace_bytes);
     run.a = args.a, run.a_scale = args.a_scale, run.d = args.d;
     run.m_valid = args.m_valid, run.workspace = args.workspace, run.workspace_bytes = args.workspace_bytes;
     GPU(cuCtxSynchronize()); /* a static plan may fetch weights before the kernels that placed them are waited for */
-    if (!tally_call(tally, cbn_fp8_gemm_plan_run(plan, &run, NULL, &err), &err, "plan_run")) {
+    gpu_doing(what);
+    if (!tally_call(tally, cbn_fp8_gemm_plan_run(plan, &run, NULL, &err), &err, what)) {
         return (struct gemm_output){0};
     }
-    GPU(cuCtxSynchronize());
+    suite_finish(suite);
     return gemm_check(suite, tally, problem, call, &args);
 }
 

@@ -4,9 +4,11 @@
 #include "gpu.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cubinet/template.h>
 
@@ -20,6 +22,7 @@ struct gpu_calls gpu;
 static void *library;
 static CUmodule oracle;
 static CUfunction kernels[GPU_KERNEL_COUNT];
+static char doing[256];
 static CUcontext context; /* NULL: none was retained */
 
 /* Two levels, so that cuMemAlloc becomes "cuMemAlloc_v2" as cuda.h has it. */
@@ -50,8 +53,31 @@ void gpu_must(CUresult result, const char *call)
         return;
     }
     (void)gpu.cuGetErrorName(result, &name);
-    fprintf(stderr, "gpu_suite: %s failed: %s (%d)\n", call, name, (int)result);
+    fprintf(stderr, "gpu_suite: %s failed: %s (%d), after: %s\n", call, name, (int)result, doing);
     exit(1);
+}
+
+void gpu_doing(const char *what)
+{
+    (void)snprintf(doing, sizeof(doing), "%s", what);
+}
+
+static void on_alarm(int signal)
+{
+    static const char text[] = "gpu_suite: the device does not come back from: ";
+    (void)signal;
+    (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+    (void)!write(STDERR_FILENO, doing, strlen(doing));
+    (void)!write(STDERR_FILENO, "\n", 1);
+    _exit(1);
+}
+
+void gpu_finish(unsigned seconds)
+{
+    (void)signal(SIGALRM, on_alarm);
+    (void)alarm(seconds);
+    GPU(cuCtxSynchronize());
+    (void)alarm(0);
 }
 
 static int attribute(CUdevice device, CUdevice_attribute which)

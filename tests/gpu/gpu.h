@@ -54,6 +54,11 @@ extern struct gpu_calls gpu;
 #define GPU(call) gpu_must(gpu.call, #call)
 void gpu_must(CUresult result, const char *call);
 
+/* What the device is about to do: told when a call fails, or when gpu_finish loses patience. */
+void gpu_doing(const char *what);
+/* cuCtxSynchronize. A device that is not done after so many seconds ends the program; 0: waits for ever. */
+void gpu_finish(unsigned seconds);
+
 #define GPU_KERNEL_MAP(X)                                                                                              \
     X(fill_codes)                                                                                                      \
     X(fill_activations)                                                                                                \

@@ -133,6 +133,11 @@ int64_t dtype_bytes(uint32_t dtype)
     }
 }
 
+void suite_finish(const struct suite *suite)
+{
+    gpu_finish(suite->sample ? 0 : PATIENCE_S);
+}
+
 double now_s(void)
 {
     struct timespec now;

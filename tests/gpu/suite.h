@@ -15,6 +15,7 @@
 #define POISON 0xA5       /* what outputs hold before a call */
 #define POISON_INPUT 0xFF /* what surrounds inputs: NaN in every dtype, 2^128 as UE8M0 */
 #define MODEL_ROWS_MAX 257
+#define PATIENCE_S 20 /* with what takes a working device two at most */
 
 /* Worst-row error: DESIGN.md section 9. */
 #define TOLERANCE_BF16 4e-3
@@ -96,6 +97,8 @@ static inline int64_t round_up(int64_t a, int64_t b)
 }
 
 int64_t dtype_bytes(uint32_t dtype);
+/* gpu_finish; a sanitizer may take as long as it likes. */
+void suite_finish(const struct suite *suite);
 double now_s(void);
 
 /* ---- cover.c: which specialisations were launched ---- */

@@ -389,25 +389,38 @@ CBN_INLINE void fill_codes(const swap_ab_args &p, const job &j, const share &s, 
                s.count - fill * DEPTH, j.whole, A_BYTES, full_barrier(j, warpgroup, stage), policy);
 }
 
-/* The next fill of a warpgroup's ring, and how many there are yet. */
-struct cursor {
+/* A warpgroup's ring as the producer sees it. */
+struct ring {
     share s;
-    int fills, left;
-    int tile, fill, stage;
+    int fills; /* of a tile */
+    int stage;
     u32 parity; /* of the phase of the empty barrier that ends before the stage is filled again */
 };
 
-CBN_INLINE void advance(cursor &c, const job &j)
+/*
+ * Steps go through the fills of a tile, then on to the next tile; a step fills every ring that has a fill of that number.
+ * So no ring waits for a stage while another one lacks a fill of an earlier tile, which would never come.
+ */
+struct position {
+    int tile, fill, fills; /* fills: the most that a ring has in a tile */
+};
+
+/* Steps that find every stage free. */
+CBN_INLINE int first_steps(const job &j, int most_fills)
 {
-    c.left--;
-    if (++c.fill == c.fills) {
-        c.fill = 0;
-        c.tile += j.tile_step;
+    int all = most_fills * j.rounds;
+    return all < j.stages ? all : j.stages;
+}
+
+CBN_INLINE int most_fills(const job &j)
+{
+    int most = 0;
+#pragma unroll
+    for (int w = 0; w < WARPGROUPS; w++) {
+        int fills = fills_of(share_of_warpgroup(j, w).count);
+        most = fills > most ? fills : most;
     }
-    if (++c.stage == j.stages) {
-        c.stage = 0;
-        c.parity ^= 1;
-    }
+    return most;
 }
 
 CBN_INLINE void init_barriers(const job &j)
@@ -422,50 +435,45 @@ CBN_INLINE void init_barriers(const job &j)
     barrier_expect(received_barrier(j), EXCHANGE_BYTES);
 }
 
-/* First fills of every ring: weights by the producer, codes by the math warps, each as soon as it may. */
-CBN_INLINE void produce_first(const swap_ab_args &p, const job &j, cursor (&c)[WARPGROUPS], u64 policy)
+/* FIRST: into free stages, and weights alone; codes of these come from the math warps, once they may be read. */
+template <bool FIRST>
+CBN_INLINE void produce(const swap_ab_args &p, const job &j, ring (&rings)[WARPGROUPS], position &at, int steps)
 {
-#pragma unroll
-    for (int w = 0; w < WARPGROUPS; w++) {
-        share s = share_of_warpgroup(j, w);
-        c[w] = {s, fills_of(s.count), fills_of(s.count) * j.rounds, j.first_tile, 0, 0, 1};
-    }
+    u64 policy = policy_evict_first(), policy_codes = policy_evict_last();
 #pragma unroll 1
-    for (int i = 0; i < j.stages; i++) {
+    for (int step = 0; step < steps; step++) {
 #pragma unroll
         for (int w = 0; w < WARPGROUPS; w++) {
-            if (c[w].left == 0)
+            ring &r = rings[w];
+            if (at.fill >= r.fills)
                 continue;
-            fill_weights(p, j, c[w].s, w, c[w].stage, c[w].tile, c[w].fill, policy);
-            advance(c[w], j);
+            if (!FIRST)
+                barrier_wait(empty_barrier(j, w, r.stage), r.parity);
+            fill_weights(p, j, r.s, w, r.stage, at.tile, at.fill, policy);
+            if (!FIRST && !FUSED)
+                fill_codes(p, j, r.s, w, r.stage, at.fill, policy_codes);
+            if (++r.stage == j.stages) {
+                r.stage = 0;
+                r.parity ^= 1;
+            }
+        }
+        if (++at.fill == at.fills) {
+            at.fill = 0;
+            at.tile += j.tile_step;
         }
     }
 }
-
-CBN_INLINE void produce_rest(const swap_ab_args &p, const job &j, cursor (&c)[WARPGROUPS], u64 policy)
-{
-    u64 policy_codes = policy_evict_last();
-#pragma unroll 1
-    while (c[0].left || c[WARPGROUPS - 1].left) {
-#pragma unroll
-        for (int w = 0; w < WARPGROUPS; w++) {
-            if (c[w].left == 0)
-                continue;
-            barrier_wait(empty_barrier(j, w, c[w].stage), c[w].parity);
-            fill_weights(p, j, c[w].s, w, c[w].stage, c[w].tile, c[w].fill, policy);
-            if (!FUSED)
-                fill_codes(p, j, c[w].s, w, c[w].stage, c[w].fill, policy_codes);
-            advance(c[w], j);
-        }
-    }
-}
-
-static_assert(WARPGROUPS <= 2, "produce_rest asks the first and the last ring");
 
 CBN_INLINE void run_producer(const swap_ab_args &p, const job &j)
 {
-    cursor c[WARPGROUPS];
-    u64 policy = policy_evict_first();
+    ring rings[WARPGROUPS];
+    position at = {j.first_tile, 0, most_fills(j)};
+    int steps = first_steps(j, at.fills);
+#pragma unroll
+    for (int w = 0; w < WARPGROUPS; w++) {
+        share s = share_of_warpgroup(j, w);
+        rings[w] = {s, fills_of(s.count), 0, 1};
+    }
     if (threadIdx.x % 32 == 0) {
         if (!LATE_TRIGGER)
             pdl_launch_dependents();
@@ -481,14 +489,14 @@ CBN_INLINE void run_producer(const swap_ab_args &p, const job &j)
         pdl_wait();
     }
     if (threadIdx.x % 32 == 0)
-        produce_first(p, j, c, policy);
+        produce<true>(p, j, rings, at, steps);
     __syncwarp();
     if (early(p)) {
         cluster_wait(j);
         pdl_wait();
     }
     if (threadIdx.x % 32 == 0) {
-        produce_rest(p, j, c, policy);
+        produce<false>(p, j, rings, at, at.fills * j.rounds - steps);
         if (LATE_TRIGGER)
             pdl_launch_dependents();
     }
@@ -558,11 +566,11 @@ CBN_INLINE void copy_first_codes(const swap_ab_args &p, const job &j, int warp)
 {
     if (threadIdx.x % 32 == 0) {
         u64 policy = policy_evict_last();
+        int most = most_fills(j), steps = first_steps(j, most);
 #pragma unroll
         for (int w = 0; w < WARPGROUPS; w++) {
             share s = share_of_warpgroup(j, w);
-            int fills = fills_of(s.count), filled = fills * j.rounds;
-            filled = filled < j.stages ? filled : j.stages;
+            int fills = fills_of(s.count), filled = fills == most ? steps : steps - steps / most; /* shares differ by one */
             for (int i = warp; i < filled; i += MATH_WARPS)
                 fill_codes(p, j, s, w, i, i % fills, policy);
         }

@@ -82,7 +82,7 @@ static const char *chosen(const struct cbn_query *query)
     return decision.chosen < 0 ? "none" : family->candidates[decision.chosen].template.name;
 }
 
-/* The table, for every M of it: fits = bf16 out, N % 64 == 0, K % 128 == 0. */
+/* The reference table, pinned for ever: fits = bf16 out, N % 64 == 0, K % 128 == 0. */
 static const char *expected(int64_t m, bool fits, bool wgmma)
 {
     if (m == 0)
@@ -95,8 +95,6 @@ static const char *expected(int64_t m, bool fits, bool wgmma)
 static const int64_t table_m[] = {0, 1, 8, 31, 32, 64, 850};
 static const int64_t table_nk[][2] = {{7168, 2048}, {2112, 7168}, {64, 128},    {576, 512},  {2120, 7168},
                                       {2113, 7168}, {7168, 2040}, {7168, 2000}, {7168, 129}, {1, 1}};
-static const char *const policies[] = {"reference", "default", NULL};
-
 static void check_table_row(struct cbn_query query, bool fits)
 {
     query.profile.disable = NULL;
@@ -117,18 +115,63 @@ static void check_table_row(struct cbn_query query, bool fits)
 
 START_TEST(routing_table)
 {
-    for (size_t p = 0; p < sizeof(policies) / sizeof(policies[0]); p++)
-        for (size_t i = 0; i < sizeof(table_m) / sizeof(table_m[0]); i++)
-            for (size_t j = 0; j < sizeof(table_nk) / sizeof(table_nk[0]); j++)
-                for (uint32_t out = CBN_DTYPE_BF16; out <= CBN_DTYPE_FP32; out++)
-                    for (uint32_t scale = CBN_SCALE_FP32; scale <= CBN_SCALE_UE8M0; scale++) {
-                        int64_t n = table_nk[j][0], k = table_nk[j][1];
-                        struct cbn_query query = gemm_query(table_m[i], n, k);
-                        query.profile.policy = policies[p];
-                        query.profile.out = out;
-                        query.profile.weight_scale = scale;
-                        check_table_row(query, out == CBN_DTYPE_BF16 && n % 64 == 0 && k % 128 == 0);
-                    }
+    for (size_t i = 0; i < sizeof(table_m) / sizeof(table_m[0]); i++)
+        for (size_t j = 0; j < sizeof(table_nk) / sizeof(table_nk[0]); j++)
+            for (uint32_t out = CBN_DTYPE_BF16; out <= CBN_DTYPE_FP32; out++)
+                for (uint32_t scale = CBN_SCALE_FP32; scale <= CBN_SCALE_UE8M0; scale++) {
+                    int64_t n = table_nk[j][0], k = table_nk[j][1];
+                    struct cbn_query query = gemm_query(table_m[i], n, k);
+                    query.profile.policy = "reference";
+                    query.profile.out = out;
+                    query.profile.weight_scale = scale;
+                    check_table_row(query, out == CBN_DTYPE_BF16 && n % 64 == 0 && k % 128 == 0);
+                }
+}
+END_TEST
+
+/* The default policy's table, from measurements: fits as above, aligned where every row begins at 16 bytes. */
+static const char *expected_default(const struct cbn_query *query, bool fits)
+{
+    int64_t facts[CBN_FACTS_MAX], m = query->m;
+    facts_of(query, facts);
+    bool aligned = facts[CBN__GEMM_FACT_align] == 16, codes = query->profile.in == CBN_DTYPE_E4M3;
+    if (m == 0)
+        return "noop";
+    if (aligned && !codes && m < 9 && facts[CBN__GEMM_FACT_slice] < 17)
+        return "swap_ab_fused";
+    if (aligned && m < 129)
+        return "swap_ab";
+    return fits && m >= 32 ? "wgmma" : "generic";
+}
+
+START_TEST(default_routing_table)
+{
+    static const int64_t rows[] = {0, 1, 8, 9, 31, 32, 64, 128, 129, 850};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (size_t j = 0; j < sizeof(table_nk) / sizeof(table_nk[0]); j++)
+            for (uint32_t in = CBN_DTYPE_BF16; in <= CBN_DTYPE_E4M3; in++)
+                for (uint32_t out = CBN_DTYPE_BF16; out <= CBN_DTYPE_FP32; out++) {
+                    int64_t n = table_nk[j][0], k = table_nk[j][1];
+                    struct cbn_query query = gemm_query(rows[i], n, k);
+                    query.profile.in = in;
+                    query.profile.out = out;
+                    bool fits = out == CBN_DTYPE_BF16 && n % 64 == 0 && k % 128 == 0;
+                    ck_assert_str_eq(chosen(&query), expected_default(&query, fits));
+                    query.profile.policy = "default";
+                    ck_assert_str_eq(chosen(&query), expected_default(&query, fits));
+                }
+    struct cbn_query query = gemm_query(8, 7168, 2048);
+    ck_assert_str_eq(chosen(&query), "swap_ab_fused");
+    query.profile.disable = "swap_ab_fused";
+    ck_assert_str_eq(chosen(&query), "swap_ab");
+    query.profile.disable = "swap_ab_fused,swap_ab";
+    ck_assert_str_eq(chosen(&query), "generic");
+    query = gemm_query(8, 7168, 16384); /* a slice too long to be quantised by every CTA */
+    ck_assert_str_eq(chosen(&query), "swap_ab");
+    query = gemm_query(8, 7168, 131072); /* and one whose scales shared memory still holds, cut over a cluster */
+    ck_assert_str_eq(chosen(&query), "swap_ab");
+    query = gemm_query(8, 7168, 262144);
+    ck_assert_str_eq(chosen(&query), "generic");
 }
 END_TEST
 
@@ -225,7 +268,11 @@ START_TEST(facts_of_the_default_profile)
     facts_of(&query, facts);
     const int64_t wanted[CBN__GEMM_FACT_COUNT] = {5,   2112, 7168, 1, 1, 0, 1, 1, 0, 0, 0, 16, 1, CBN_ARCH(90, 'a'),
                                                   132, 0};
-    ck_assert_mem_eq(facts, wanted, sizeof(wanted));
+    ck_assert_mem_eq(facts, wanted, CBN__GEMM_FACT_split * sizeof(wanted[0]));
+    int64_t split = facts[CBN__GEMM_FACT_split], slice = facts[CBN__GEMM_FACT_slice];
+    ck_assert(split == 1 || split == 2 || split == 4 || split == 8);
+    ck_assert_int_eq(slice, (56 + split - 1) / split);
+    ck_assert_int_ge(facts[CBN__GEMM_FACT_warpgroups], 1);
     query = quantize_query(5, 8, 4096);
     query.arch = CBN_ARCH(89, 0);
     query.profile.act_scale = CBN_LAYOUT_PACKED_COL;
@@ -384,13 +431,22 @@ static int specs_of(struct cbn_query query, int64_t max)
 
 START_TEST(few_specialisations)
 {
-    ck_assert_int_eq(specs_of(gemm_query(0, 2112, 7168), 131072), 5);
-    ck_assert_int_eq(specs_of(gemm_query(0, 2112, 7168), 0), 0);
-    ck_assert_int_eq(specs_of(gemm_query(0, 2112, 7168), 8), 1);
-    ck_assert_int_eq(specs_of(gemm_query(0, 2112, 7168), 31), 3);
-    ck_assert_int_eq(specs_of(gemm_query(0, 2112, 7168), 32), 4);
-    ck_assert_int_eq(specs_of(gemm_query(0, 2113, 7168), 131072), 3);
-    ck_assert_int_eq(specs_of(gemm_query(0, 0, 0), 131072), 11);
+    struct cbn_query shape = gemm_query(0, 2112, 7168), odd = gemm_query(0, 2113, 7168), any = gemm_query(0, 0, 0);
+    ck_assert_int_eq(specs_of(shape, 131072), 7); /* one fused, swap_ab for five counts of tokens, wgmma */
+    ck_assert_int_eq(specs_of(shape, 0), 0);
+    ck_assert_int_eq(specs_of(shape, 8), 1);
+    ck_assert_int_eq(specs_of(shape, 128), 6);
+    ck_assert_int_eq(specs_of(odd, 131072), 3);
+    any.profile.disable = "wgmma,generic";
+    ck_assert_int_le(specs_of(any, 131072), 16); /* of one call profile, whatever the models */
+    any.profile.in = CBN_DTYPE_E4M3;
+    ck_assert_int_le(specs_of(any, 131072), 16);
+    any.profile.disable = "swap_ab,swap_ab_fused";
+    ck_assert_int_eq(specs_of(any, 131072), 8);
+    shape.profile.policy = odd.profile.policy = "reference";
+    ck_assert_int_eq(specs_of(shape, 31), 4);
+    ck_assert_int_eq(specs_of(shape, 32), 5);
+    ck_assert_int_eq(specs_of(odd, 131072), 3);
     ck_assert_int_eq(specs_of(quantize_query(0, 0, 7168), 131072), 1);
     ck_assert_int_eq(specs_of(quantize_query(0, 0, 0), 131072), 2);
 }
@@ -435,21 +491,20 @@ static int64_t param(const struct cbn_query *query, const int64_t *params, const
     return 0;
 }
 
-START_TEST(gemm_geometry)
+START_TEST(portable_geometry)
 {
     static const struct {
         int64_t m, n, k, tile_m, tile_n;
         uint32_t threads, grid;
     } cases[] = {
-        {1, 7168, 2048, 8, 64, 128, 112},    {8, 7168, 2048, 8, 64, 128, 112},     {9, 7168, 2048, 16, 64, 128, 112},
-        {17, 7168, 2048, 32, 64, 128, 112},  {31, 7168, 2048, 32, 64, 128, 112},   {32, 7168, 2048, 64, 64, 128, 112},
-        {64, 7168, 2048, 64, 64, 128, 112},  {65, 7168, 2048, 64, 128, 256, 112},  {16, 7000, 2048, 16, 64, 128, 110},
-        {17, 7000, 2048, 64, 64, 128, 110},  {850, 7001, 2047, 64, 128, 256, 132}, {8, 51200, 5120, 8, 64, 128, 528},
-        {64, 51200, 5120, 64, 64, 128, 264}, {850, 7168, 2048, 64, 128, 256, 132}, {1, 64, 128, 8, 64, 128, 1},
+        {32, 7168, 2048, 64, 64, 128, 112},  {64, 7168, 2048, 64, 64, 128, 112},    {65, 7168, 2048, 64, 128, 256, 112},
+        {16, 7000, 2048, 16, 64, 128, 110},  {17, 7000, 2048, 64, 64, 128, 110},    {850, 7001, 2047, 64, 128, 256, 132},
+        {64, 51200, 5120, 64, 64, 128, 264}, {850, 7168, 2048, 64, 128, 256, 132},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int64_t params[CBN_PARAMS_MAX];
         struct cbn_query query = gemm_query(cases[i].m, cases[i].n, cases[i].k);
+        query.profile.policy = "reference";
         struct cbn_geometry geometry = geometry_of(&query, params);
         ck_assert_int_eq(param(&query, params, "BM"), cases[i].tile_m);
         ck_assert_int_eq(param(&query, params, "BN"), cases[i].tile_n);
@@ -462,6 +517,61 @@ START_TEST(gemm_geometry)
 }
 END_TEST
 
+#define SHARED_MAX 232448 /* of a CTA on sm_90 */
+
+/* How K is cut follows the shape and the SMs, never the tokens: a row's bits must not depend on how many others there are. */
+static void check_swap_ab(struct cbn_query query, int64_t split)
+{
+    int64_t params[CBN_PARAMS_MAX], facts[CBN_FACTS_MAX], max_sms = query.profile.max_sms;
+    facts_of(&query, facts);
+    const char *name = chosen(&query);
+    if (strncmp(name, "swap_ab", 7) != 0)
+        return;
+    struct cbn_geometry geometry = geometry_of(&query, params);
+    int64_t bm = param(&query, params, "BM"), tiles = (query.n + 63) / 64, grid = (int64_t)geometry.grid[0] * geometry.grid[1];
+    ck_assert_int_eq(facts[CBN__GEMM_FACT_split], split);
+    ck_assert_int_eq(geometry.cluster[0], split);
+    ck_assert_uint_eq(geometry.cluster[1] * geometry.cluster[2], 1);
+    ck_assert_uint_eq(geometry.grid[0] % geometry.cluster[0], 0);
+    ck_assert_int_ge(geometry.grid[0], split);
+    ck_assert_int_le(geometry.grid[0] / split, tiles);
+    ck_assert_int_eq(geometry.grid[1], (query.m + bm - 1) / bm);
+    ck_assert_uint_eq(geometry.grid[2], 1);
+    ck_assert_int_eq(geometry.block[0], 128 * param(&query, params, "WARPGROUPS") + 32);
+    ck_assert_msg(geometry.shared_bytes > 0 && geometry.shared_bytes <= SHARED_MAX, "%s m=%lld n=%lld k=%lld: %u bytes",
+                  name, (long long)query.m, (long long)query.n, (long long)query.k, geometry.shared_bytes);
+    if (max_sms > 1)
+        ck_assert_int_le(grid, max_sms);
+    bool quantizes = strcmp(name, "swap_ab") == 0 && query.profile.in != CBN_DTYPE_E4M3;
+    struct cbn__gemm_workspace workspace = cbn__gemm_workspace_of(query.m, query.k);
+    ck_assert_uint_eq(geometry.workspace_bytes, quantizes ? (uint64_t)workspace.bytes : 0);
+}
+
+static const int64_t swap_ab_n[] = {8, 64, 512, 576, 2112, 3072, 7168, 24576, 51200, 152064};
+static const int64_t swap_ab_k[] = {16, 128, 256, 512, 1536, 2048, 7168, 16384, 18432, 29568, 53248, 163840};
+static const int64_t swap_ab_m[] = {1, 8, 9, 16, 24, 25, 32, 33, 48, 49, 64, 65, 96, 127, 128};
+static const uint32_t swap_ab_max_sms[] = {0, 2, 7, 64};
+
+START_TEST(swap_ab_geometry)
+{
+    for (size_t n = 0; n < sizeof(swap_ab_n) / sizeof(swap_ab_n[0]); n++)
+        for (size_t k = 0; k < sizeof(swap_ab_k) / sizeof(swap_ab_k[0]); k++)
+            for (size_t s = 0; s < sizeof(swap_ab_max_sms) / sizeof(swap_ab_max_sms[0]); s++) {
+                int64_t facts[CBN_FACTS_MAX];
+                struct cbn_query query = gemm_query(1, swap_ab_n[n], swap_ab_k[k]);
+                query.profile.in = _i & 1 ? CBN_DTYPE_E4M3 : CBN_DTYPE_BF16;
+                query.profile.scale_gran = _i & 2 ? CBN_GRAN_ROW : CBN_GRAN_BLOCK;
+                query.profile.disable = _i & 4 ? "swap_ab_fused" : NULL;
+                query.profile.max_sms = swap_ab_max_sms[s];
+                facts_of(&query, facts);
+                for (size_t m = 0; m < sizeof(swap_ab_m) / sizeof(swap_ab_m[0]); m++) {
+                    query.m = swap_ab_m[m];
+                    check_swap_ab(query, facts[CBN__GEMM_FACT_split]);
+                }
+            }
+}
+END_TEST
+
 START_TEST(geometry_keeps_to_the_budget)
 {
     int64_t params[CBN_PARAMS_MAX];
@@ -470,7 +580,7 @@ START_TEST(geometry_keeps_to_the_budget)
     ck_assert_uint_eq(geometry_of(&query, params).grid[0], 20);
     query.m = 1;
     query.n = 128;
-    ck_assert_uint_eq(geometry_of(&query, params).grid[0], 2);
+    ck_assert_uint_le(geometry_of(&query, params).grid[0], 20);
     query = quantize_query(10001, 8, 4096);
     query.profile.max_sms = 20;
     ck_assert_uint_eq(geometry_of(&query, params).grid[0], 20);
@@ -486,6 +596,8 @@ START_TEST(geometry_saturates)
     int64_t params[CBN_PARAMS_MAX];
     struct cbn_query query = gemm_query(INT64_MAX, INT64_MAX / 64 * 64, 128);
     ck_assert_uint_eq(geometry_of(&query, params).grid[0], 132);
+    query = gemm_query(1, 64, INT64_MAX / 256 * 256);
+    ck_assert_uint_eq(geometry_of(&query, params).grid[0], 1);
     query = quantize_query(INT64_MAX, INT64_MAX, 128);
     query.profile.sms = INT32_MAX;
     ck_assert_uint_eq(geometry_of(&query, params).grid[0], INT32_MAX);
@@ -499,6 +611,7 @@ int main(void)
     tcase_set_timeout(test_case, 60);
     tcase_add_checked_fixture(test_case, setup, teardown);
     tcase_add_test(test_case, routing_table);
+    tcase_add_test(test_case, default_routing_table);
     tcase_add_test(test_case, other_arguments_do_not_route);
     tcase_add_test(test_case, extents_of_zero);
     tcase_add_test(test_case, unaligned_rows_take_another_candidate);
@@ -510,7 +623,8 @@ int main(void)
     tcase_add_test(test_case, refusals_name_the_field);
     tcase_add_test(test_case, few_specialisations);
     tcase_add_test(test_case, shapes_share_specialisations);
-    tcase_add_test(test_case, gemm_geometry);
+    tcase_add_test(test_case, portable_geometry);
+    tcase_add_loop_test(test_case, swap_ab_geometry, 0, 8);
     tcase_add_test(test_case, geometry_keeps_to_the_budget);
     tcase_add_test(test_case, geometry_saturates);
     suite_add_tcase(suite, test_case);

@@ -1,3 +1,6 @@
+/*
+ * The decision of a call, asked for once more: see calls.h.
+ */
 #include "calls.h"
 
 #include <string.h>

@@ -13,6 +13,7 @@ static void set_up(void)
     open_fake();
     struct cbn_runtime_options options = fake_options(NULL);
     options.miss_policy = CBN_MISS_NEVER;
+    options.policy = "reference"; /* its thresholds stay where they are */
     create_runtime(&options);
 }
 
@@ -263,6 +264,7 @@ START_TEST(misaligned_without_a_candidate_names_every_guard)
 {
     struct cbn_runtime_options options = fake_options(NULL);
     options.disable = "generic";
+    options.policy = "reference";
     cbn_runtime_destroy(runtime);
     create_runtime(&options);
     struct cbn_fp8_gemm_args args = quantised();

@@ -262,7 +262,8 @@ END_TEST
 static int count_entry(void *user, const struct cbn_entry_info *entry)
 {
     unsigned *count = user;
-    ck_assert_str_eq(entry->spec.op, "fp8_gemm");
+    int quantizes = strcmp(entry->spec.op, "fp8_quantize") == 0; /* what swap_ab launches first */
+    ck_assert(quantizes || strcmp(entry->spec.op, "fp8_gemm") == 0);
     ck_assert_str_eq(entry->spec.arch, "sm_90a");
     ck_assert_str_eq(entry->compiler, "13.0");
     ck_assert_uint_eq(strlen(entry->spec.key), 32);
@@ -368,6 +369,14 @@ static int keep_spec(void *user, const struct cbn_spec *spec)
     return 0;
 }
 
+static unsigned count_text(const struct spec_list *list, const char *text)
+{
+    unsigned found = 0;
+    for (unsigned i = 0; i < list->count; i++)
+        found += strcmp(list->texts[i], text) == 0;
+    return found;
+}
+
 /* Rows that no multiple of 16 bytes separates take generic, but a single row has no stride: it takes swap_ab. */
 START_TEST(enumeration_knows_the_single_row_at_an_odd_lda)
 {
@@ -375,16 +384,17 @@ START_TEST(enumeration_knows_the_single_row_at_an_odd_lda)
     struct cbn_runtime *runtime = create(&options);
     struct cbn_query query = gemm_query(576, 7168);
     query.lda = 7170;
+    query.profile.policy = "reference";
     struct spec_list list = {.count = 0};
     ck_assert_int_eq(cbn_enumerate(runtime, &query, keep_spec, &list, NULL), CBN_STATUS_OK);
     for (query.m = 1; query.m <= 65; query.m++) {
         struct cbn_explanation explanation = {.size = sizeof(explanation)};
         ck_assert_int_eq(cbn_explain(runtime, &query, &explanation, NULL), CBN_STATUS_OK);
         ck_assert_str_eq(explanation.spec.kernel, query.m == 1 ? "swap_ab" : "generic");
-        unsigned found = 0;
-        for (unsigned i = 0; i < list.count; i++)
-            found += strcmp(list.texts[i], explanation.spec.text) == 0;
-        ck_assert_uint_eq(found, 1);
+        ck_assert_uint_eq(count_text(&list, explanation.spec.text), 1);
+        ck_assert_uint_eq(explanation.quantizes_first, query.m == 1);
+        if (explanation.quantizes_first)
+            ck_assert_uint_eq(count_text(&list, explanation.quantize_spec.text), 1);
     }
     cbn_runtime_destroy(runtime);
 }
@@ -406,6 +416,7 @@ START_TEST(what_no_candidate_takes_is_uncovered)
     queries[1].profile.strict_route = 1;
     queries[2].profile.disable = "wgmma";
     queries[2].profile.strict_route = 1;
+    queries[0].profile.policy = queries[1].profile.policy = queries[2].profile.policy = "reference";
     static const char *const intervals[] = {"m in [1,131072]: no fp8_gemm", "m in [1,131072]: no fp8_gemm",
                                             "m in [32,131072]: no fp8_gemm"};
     static const char *const reasons[] = {"generic is switched off", "generic is a fallback", "wgmma is switched off"};
@@ -415,7 +426,7 @@ START_TEST(what_no_candidate_takes_is_uncovered)
         struct cbn_warm_result result = {.size = sizeof(result)};
         ck_assert_int_eq(cbn_check(runtime, &queries[i], 1, &check, &result, NULL), CBN_STATUS_OK);
         ck_assert_uint_eq(result.uncovered, 1);
-        ck_assert_uint_eq(result.missing, i == 2 ? 3 : 0); /* swap_ab for 8, 16 and 32 tokens */
+        ck_assert_uint_eq(result.missing, i == 2 ? 5 : 0); /* swap_ab for 8, 16, 24 and 32 tokens, its fp8_quantize */
         ck_assert_msg(strstr(message, intervals[i]) && strstr(message, reasons[i]), "%s", message);
     }
     cbn_runtime_destroy(runtime);
@@ -428,12 +439,18 @@ START_TEST(explain_says_what_is_cached)
     struct cbn_runtime *runtime = create(&options);
     struct cbn_query query = gemm_query(2112, 7168);
     query.m = 7;
+    query.profile.policy = "reference";
     struct cbn_explanation explanation = {.size = sizeof(explanation)};
     ck_assert_int_eq(cbn_explain(runtime, &query, &explanation, NULL), CBN_STATUS_OK);
     ck_assert_uint_eq(explanation.chosen, 1);
     ck_assert_uint_eq(explanation.cached, 0);
-    ck_assert_uint_eq(explanation.launches, 1);
+    ck_assert_uint_eq(explanation.launches, 2);
     ck_assert_str_eq(explanation.spec.kernel, "swap_ab");
+    query.profile.policy = NULL; /* one launch there, of another kernel */
+    ck_assert_int_eq(cbn_explain(runtime, &query, &explanation, NULL), CBN_STATUS_OK);
+    ck_assert_uint_eq(explanation.launches, 1);
+    ck_assert_str_eq(explanation.spec.kernel, "swap_ab_fused");
+    query.profile.policy = "reference";
     ck_assert_int_eq(cbn_warm(runtime, &query, 1, NULL, NULL, NULL), CBN_STATUS_OK);
     ck_assert_int_eq(cbn_explain(runtime, &query, &explanation, NULL), CBN_STATUS_OK);
     ck_assert_uint_eq(explanation.cached, 1);

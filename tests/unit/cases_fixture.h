@@ -22,11 +22,19 @@ static inline long compiles_counted(void)
     return stat(count_file, &file) == 0 ? (long)file.st_size : 0;
 }
 
+/* The pinned policy: the cases below hold at its thresholds. */
+static inline struct cbn_runtime_options case_options(const char *nvrtc_path)
+{
+    struct cbn_runtime_options options = fake_options(folder);
+    options.policy = "reference";
+    options.nvrtc_path = nvrtc_path;
+    return options;
+}
+
 /* A runtime of a new process, as far as the library can tell: the same folder, nothing in memory. */
 static inline void restart(const char *nvrtc_path)
 {
-    struct cbn_runtime_options options = fake_options(folder);
-    options.nvrtc_path = nvrtc_path;
+    struct cbn_runtime_options options = case_options(nvrtc_path);
     cbn_runtime_destroy(runtime);
     create_runtime(&options);
 }

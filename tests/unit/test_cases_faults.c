@@ -106,7 +106,7 @@ START_TEST(what_is_missing_is_named_by_a_cold_call)
     ck_assert_int_eq(refuse(&args), CBN_STATUS_NO_COMPILER); /* what is not does not disturb it */
     args.a.extents[0] = args.d.extents[0] = 64;
     call(&args);
-    struct cbn_runtime_options options = fake_options(folder);
+    struct cbn_runtime_options options = case_options(NULL);
     options.cuda_path = "/nonexistent/libcuda.so.1";
     cbn_runtime_destroy(runtime);
     create_runtime(&options);
@@ -148,7 +148,7 @@ START_TEST(a_failing_build_gives_the_same_error_again)
 {
     struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
     struct heard heard = {0};
-    struct cbn_runtime_options options = fake_options(folder);
+    struct cbn_runtime_options options = case_options(NULL);
     options.nvrtc_path = STUB;
     options.event = hear;
     options.event_user = &heard;

@@ -295,7 +295,7 @@ START_TEST(a_second_run_compiles_nothing)
     struct cbn_stats stats = stats_now();
     ck_assert_uint_eq(stats.compiles + stats.misses_absent + stats.puts, 0);
     ck_assert_uint_eq(stats.overlay_hits, 4);
-    ck_assert_uint_eq(stats.launches, 4);
+    ck_assert_uint_eq(stats.launches, 5); /* the few rows are quantised by a launch of their own */
     ck_assert_int_eq(compiles_counted(), 4);
     ck_assert_mem_eq(sums[0], sums[1], sizeof(sums[0]));
     for (int i = 0; i < 4; i++)
@@ -374,11 +374,13 @@ START_TEST(entries_of_other_templates_survive)
     restart(STUB); /* this release works on, cold and warm, and mends what it finds to mend */
     call(&args);
     ck_assert_uint_eq(last_launch().image_sum, sum);
-    ck_assert_int_eq(cbn_warm(runtime, queries, 2, NULL, NULL, &error), CBN_STATUS_OK);
+    struct cbn_warm_result warmed = {.size = sizeof(warmed)};
+    ck_assert_int_eq(cbn_warm(runtime, queries, 2, NULL, &warmed, &error), CBN_STATUS_OK);
+    ck_assert_uint_ge(warmed.requested, 13);
     struct cbn_verify_result verified = {.size = sizeof(verified)};
     ck_assert_int_eq(cbn_cabinet_verify(runtime, CBN_VERIFY_REPAIR, NULL, NULL, &verified, &error), CBN_STATUS_OK);
     ck_assert_uint_eq(verified.damaged, 0);
-    ck_assert_uint_eq(verified.checked, 14); /* 13 of the default profile and the other release's one */
+    ck_assert_uint_eq(verified.checked, warmed.requested + 1); /* and the other release's one */
     ck_assert_int_eq(cbn__cabinet_find(cabinet, cbn__buf_blob(&foreign.record), &any, &found), CBN__LOOKUP_HIT);
     ck_assert(cbn__blob_equal(found.payload, cbn__buf_blob(&foreign.payload)));
     cbn__entry_done(&found);

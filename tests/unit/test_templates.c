@@ -1,8 +1,7 @@
 /*
  * The templates through a real NVRTC, which runs without a GPU: every built-in specialisation of the default profile
- * builds for each kind of architecture, other forms on a sample of them; no spills on sm_90a; but for swap_ab, whose plan
- * may say that weights stay, nothing global before the
- * PDL wait.
+ * builds for each kind of architecture, other forms on a sample of them; no spills on sm_90a; nothing global before the
+ * PDL wait, but for swap_ab, which a plan may tell that weights stay.
  */
 #include <check.h>
 #include <stdlib.h>

@@ -5,15 +5,22 @@ One call explained.
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
   chosen: swap_ab
   key: <HASH1>
-  params: SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
+  params: IN=e4m3 OUT=bf16 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2 WARPGROUPS=1
+  first: fp8_quantize/vector
+  first key: <HASH2>
+  first params: IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
   cached: no
-  launches: 1
+  launches: 2
   workspace: <N> bytes
   candidates:
-    tcgen05  refused      enabled
-    swap_ab  chosen
-    wgmma    not_reached
-    generic  not_reached
+    tcgen05        refused      enabled
+    swap_ab_fused  refused      policy reference
+    swap_ab        chosen
+    wgmma          not_reached
+    generic        not_reached
+  $ cubinet --json explain --op fp8_gemm --m 8 --n 7168 --k 2048 --arch sm_90a --policy reference | python3 -c 'import json, sys
+  > told = json.load(sys.stdin); print(told["launches"], told["workspace_bytes"], told["cached"], told["first"])'
+  2 16896 False {'op': 'fp8_quantize', 'kernel': 'vector', 'key': '<HASH2>', 'params': {'IN': 1, 'SCALE': 1, 'POW2': 0, 'PROPAGATE': 0, 'APPROX': 0, 'PDL': 1, 'VEC': 16}}
   $ cubinet --json explain --op fp8_gemm --m 64 --n 7168 --k 2048 --arch sm_90a --policy reference
   {
     "schema": "cubinet.explain/1",
@@ -43,7 +50,7 @@ One call explained.
       "strict_route": false
     },
     "chosen": "wgmma",
-    "key": "<HASH2>",
+    "key": "<HASH3>",
     "params": {
       "SWAP_AB": 0,
       "IN": 1,
@@ -60,6 +67,7 @@ One call explained.
       "BN": 64,
       "THREADS": 128
     },
+    "first": null,
     "cached": false,
     "launches": 1,
     "workspace_bytes": 0,
@@ -68,6 +76,12 @@ One call explained.
         "kernel": "tcgen05",
         "verdict": "refused",
         "guard": "enabled",
+        "value": null
+      },
+      {
+        "kernel": "swap_ab_fused",
+        "verdict": "refused",
+        "guard": "policy reference",
         "value": null
       },
       {
@@ -94,44 +108,47 @@ One call explained.
   call: fp8_gemm sm_90a m=64 n=7168 k=2048
   profile: in=bf16 out=fp16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=out no-pdl policy=reference
   chosen: generic
-  key: <HASH3>
+  key: <HASH4>
   params: SWAP_AB=0 IN=bf16 OUT=fp16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=0 VEC=16 BM=64 BN=64 THREADS=128
   cached: no
   launches: 1
   workspace: <N> bytes
   candidates:
-    tcgen05  refused  enabled
-    swap_ab  refused  out == bf16  saw fp16
-    wgmma    refused  out == bf16  saw fp16
-    generic  chosen
+    tcgen05        refused  enabled
+    swap_ab_fused  refused  policy reference
+    swap_ab        refused  out == bf16       saw fp16
+    wgmma          refused  out == bf16       saw fp16
+    generic        chosen
   $ cubinet explain --op fp8_gemm --m 64 --n 100 --k 200 --arch sm_90a --policy reference
   call: fp8_gemm sm_90a m=64 n=100 k=200
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
   chosen: generic
-  key: <HASH4>
+  key: <HASH5>
   params: SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=1 BM=64 BN=64 THREADS=128
   cached: no
   launches: 1
   workspace: <N> bytes
   candidates:
-    tcgen05  refused  enabled
-    swap_ab  refused  n % 64 == 0  saw 100
-    wgmma    refused  n % 64 == 0  saw 100
-    generic  chosen
+    tcgen05        refused  enabled
+    swap_ab_fused  refused  policy reference
+    swap_ab        refused  n % 64 == 0       saw 100
+    wgmma          refused  n % 64 == 0       saw 100
+    generic        chosen
   $ cubinet explain --op fp8_gemm --m 8 --n 7168 --k 2048 --arch sm_90a --policy reference --disable swap_ab,wgmma
   call: fp8_gemm sm_90a m=8 n=7168 k=2048
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference disable=swap_ab,wgmma
   chosen: generic
-  key: <HASH5>
+  key: <HASH6>
   params: SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 BN=64 THREADS=128
   cached: no
   launches: 1
   workspace: <N> bytes
   candidates:
-    tcgen05  refused  enabled
-    swap_ab  refused  enabled
-    wgmma    refused  enabled
-    generic  chosen
+    tcgen05        refused  enabled
+    swap_ab_fused  refused  policy reference
+    swap_ab        refused  enabled
+    wgmma          refused  enabled
+    generic        chosen
 
 M = 0: nothing to launch.
 
@@ -142,10 +159,11 @@ M = 0: nothing to launch.
   launches: 0
   workspace: <N> bytes
   candidates:
-    tcgen05  not_reached
-    swap_ab  not_reached
-    wgmma    not_reached
-    generic  not_reached
+    tcgen05        not_reached
+    swap_ab_fused  not_reached
+    swap_ab        not_reached
+    wgmma          not_reached
+    generic        not_reached
   $ cubinet --json explain --op fp8_gemm --m 0 --n 7168 --k 2048 --arch sm_90a
   {
     "schema": "cubinet.explain/1",
@@ -177,12 +195,19 @@ M = 0: nothing to launch.
     "chosen": "noop",
     "key": null,
     "params": {},
+    "first": null,
     "cached": false,
     "launches": 0,
     "workspace_bytes": 0,
     "candidates": [
       {
         "kernel": "tcgen05",
+        "verdict": "not_reached",
+        "guard": null,
+        "value": null
+      },
+      {
+        "kernel": "swap_ab_fused",
         "verdict": "not_reached",
         "guard": null,
         "value": null
@@ -223,35 +248,37 @@ Every other form of arguments. An operation without a kernel fails.
   call: fp8_gemm sm_90a m=8 n=7168 k=2048 lda=2049
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
   chosen: generic
-  key: <HASH6>
+  key: <HASH7>
   params: SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=1 BM=16 BN=64 THREADS=128
   cached: no
   launches: 1
   workspace: <N> bytes
   candidates:
-    tcgen05  refused  enabled
-    swap_ab  refused  align % 16 == 0  saw 2
-    wgmma    refused  m >= 32          saw 8
-    generic  chosen
+    tcgen05        refused  enabled
+    swap_ab_fused  refused  policy reference
+    swap_ab        refused  align % 16 == 0   saw 2
+    wgmma          refused  m >= 32           saw 8
+    generic        chosen
   $ cubinet explain --op fp8_gemm --m 8 --n 7168 --k 2048 --in e4m3 --act-scale packed-col --weight-scale ue8m0 --arch sm_90a
   call: fp8_gemm sm_90a m=8 n=7168 k=2048
   profile: in=e4m3 out=bf16 weight-scale=ue8m0 scale-gran=block act-scale=packed-col bias=none policy=default
   chosen: swap_ab
-  key: <HASH7>
-  params: SWAP_AB=1 IN=e4m3 OUT=bf16 A_SCALE=2 W_SCALE=2 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
+  key: <HASH8>
+  params: IN=e4m3 OUT=bf16 A_SCALE=2 W_SCALE=2 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2 WARPGROUPS=1
   cached: no
   launches: 1
   workspace: <N> bytes
   candidates:
-    tcgen05  refused      enabled
-    swap_ab  chosen
-    wgmma    not_reached
-    generic  not_reached
+    tcgen05        refused      enabled
+    swap_ab_fused  refused      in < e4m3  saw e4m3
+    swap_ab        chosen
+    wgmma          not_reached
+    generic        not_reached
   $ cubinet explain --op fp8_quantize --t 5 --k 7168 --arch sm_90a
   call: fp8_quantize sm_90a t=5 k=7168
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   chosen: vector
-  key: <HASH8>
+  key: <HASH2>
   params: IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
   cached: no
   launches: 1
@@ -287,10 +314,11 @@ No candidate: exit 1, and every refusal is told.
   launches: 0
   workspace: <N> bytes
   candidates:
-    tcgen05  refused  enabled
-    swap_ab  refused  enabled
-    wgmma    refused  enabled
-    generic  refused  enabled
+    tcgen05        refused  enabled
+    swap_ab_fused  refused  policy reference
+    swap_ab        refused  enabled
+    wgmma          refused  enabled
+    generic        refused  enabled
   [1]
   $ cubinet --json explain --op fp8_gemm --m 8 --n 100 --k 200 --arch sm_90a --policy reference --strict-route | grep -A99 candidates
     "candidates": [
@@ -298,6 +326,12 @@ No candidate: exit 1, and every refusal is told.
         "kernel": "tcgen05",
         "verdict": "refused",
         "guard": "enabled",
+        "value": null
+      },
+      {
+        "kernel": "swap_ab_fused",
+        "verdict": "refused",
+        "guard": "policy reference",
         "value": null
       },
       {
@@ -320,7 +354,7 @@ No candidate: exit 1, and every refusal is told.
       }
     ]
   }
-  $ cubinet explain --op fp8_gemm --m 8 --n 7168 --k 2048 --arch sm_90a --disable generic,swap_ab,wgmma > text; echo "exit $?"
+  $ cubinet explain --op fp8_gemm --m 8 --n 7168 --k 2048 --arch sm_90a --disable generic,swap_ab,swap_ab_fused,wgmma > text; echo "exit $?"
   exit 1
 
 The profile that the environment gives is printed, options override it.
@@ -328,11 +362,11 @@ The profile that the environment gives is printed, options override it.
   $ CUBINET_POLICY=reference CUBINET_DISABLE=wgmma cubinet explain --op fp8_gemm --m 64 --n 64 --k 128 --arch sm_90a | grep -E 'profile|chosen'
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference disable=wgmma
   chosen: generic
-    generic  chosen
+    generic        chosen
   $ CUBINET_POLICY=reference CUBINET_DISABLE=wgmma cubinet explain --op fp8_gemm --m 64 --n 64 --k 128 --arch sm_90a --disable swap_ab | grep -E 'profile|chosen'
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference disable=swap_ab
   chosen: wgmma
-    wgmma    chosen
+    wgmma          chosen
 
 Every architecture that the help names is known.
 
@@ -341,34 +375,34 @@ Every architecture that the help names is known.
   > done
   call: fp8_gemm sm_80 m=1 n=64 k=128
   chosen: generic
-    generic  chosen
+    generic        chosen
   call: fp8_gemm sm_86 m=1 n=64 k=128
   chosen: generic
-    generic  chosen
+    generic        chosen
   call: fp8_gemm sm_87 m=1 n=64 k=128
   chosen: generic
-    generic  chosen
+    generic        chosen
   call: fp8_gemm sm_89 m=1 n=64 k=128
   chosen: generic
-    generic  chosen
+    generic        chosen
   call: fp8_gemm sm_90a m=1 n=64 k=128
-  chosen: swap_ab
-    swap_ab  chosen
+  chosen: swap_ab_fused
+    swap_ab_fused  chosen
   call: fp8_gemm sm_100a m=1 n=64 k=128
   chosen: generic
-    generic  chosen
+    generic        chosen
   call: fp8_gemm sm_103a m=1 n=64 k=128
   chosen: generic
-    generic  chosen
+    generic        chosen
   call: fp8_gemm sm_110a m=1 n=64 k=128
   chosen: generic
-    generic  chosen
+    generic        chosen
   call: fp8_gemm sm_120a m=1 n=64 k=128
   chosen: generic
-    generic  chosen
+    generic        chosen
   call: fp8_gemm sm_121a m=1 n=64 k=128
   chosen: generic
-    generic  chosen
+    generic        chosen
 
 sm_100a: tcgen05 is off unless enabled by name; bf16 out and K >= 256.
 
@@ -382,10 +416,11 @@ sm_100a: tcgen05 is off unless enabled by name; bf16 out and K >= 256.
   launches: 1
   workspace: <N> bytes
   candidates:
-    tcgen05  refused  enabled
-    swap_ab  refused  arch == sm_90a  saw sm_100a
-    wgmma    refused  arch == sm_90a  saw sm_100a
-    generic  chosen
+    tcgen05        refused  enabled
+    swap_ab_fused  refused  arch == sm_90a  saw sm_100a
+    swap_ab        refused  arch == sm_90a  saw sm_100a
+    wgmma          refused  arch == sm_90a  saw sm_100a
+    generic        chosen
   $ cubinet explain --op fp8_gemm --m 64 --n 7168 --k 2048 --arch sm_100a --enable tcgen05
   call: fp8_gemm sm_100a m=64 n=7168 k=2048
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default enable=tcgen05
@@ -396,22 +431,23 @@ sm_100a: tcgen05 is off unless enabled by name; bf16 out and K >= 256.
   launches: 0
   workspace: <N> bytes
   candidates:
-    tcgen05  chosen
-    swap_ab  not_reached
-    wgmma    not_reached
-    generic  not_reached
+    tcgen05        chosen
+    swap_ab_fused  not_reached
+    swap_ab        not_reached
+    wgmma          not_reached
+    generic        not_reached
   $ cubinet explain --op fp8_gemm --m 64 --n 7168 --k 2048 --arch sm_100a --enable tcgen05 --weight-scale ue8m0 | grep chosen:
   chosen: tcgen05
   $ cubinet explain --op fp8_gemm --m 64 --n 7168 --k 2048 --arch sm_100a --enable tcgen05 --out fp16 | grep -E 'chosen:|tcgen05'
   profile: in=bf16 out=fp16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default enable=tcgen05
   chosen: generic
-    tcgen05  refused  out == bf16     saw fp16
+    tcgen05        refused  out == bf16     saw fp16
   $ cubinet explain --op fp8_gemm --m 64 --n 7168 --k 128 --arch sm_100a --enable tcgen05 | grep -E 'chosen:|tcgen05'
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default enable=tcgen05
   chosen: generic
-    tcgen05  refused  k >= 256        saw 128
+    tcgen05        refused  k >= 256        saw 128
 
 No compiler is needed.
 
   $ CUBINET_NVRTC=/nonexistent cubinet explain --op fp8_gemm --m 8 --n 64 --k 128 --arch sm_90a | grep chosen:
-  chosen: swap_ab
+  chosen: swap_ab_fused

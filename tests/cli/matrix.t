@@ -7,254 +7,254 @@ The routing table of policy reference on sm_90a.
   > done; done; done
   call: fp8_gemm sm_90a n=7168 k=2048
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    swap_ab  swap_ab     generic     swap_ab   swap_ab
-  8    swap_ab  swap_ab     generic     swap_ab   swap_ab
-  31   swap_ab  swap_ab     generic     swap_ab   swap_ab
-  32   wgmma    wgmma       wgmma       generic   wgmma
-  64   wgmma    wgmma       wgmma       generic   wgmma
-  850  wgmma    wgmma       wgmma       generic   wgmma
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    swap_ab  swap_ab     swap_ab           generic     swap_ab   swap_ab
+  8    swap_ab  swap_ab     swap_ab           generic     swap_ab   swap_ab
+  31   swap_ab  swap_ab     swap_ab           generic     swap_ab   swap_ab
+  32   wgmma    wgmma       wgmma             wgmma       generic   wgmma
+  64   wgmma    wgmma       wgmma             wgmma       generic   wgmma
+  850  wgmma    wgmma       wgmma             wgmma       generic   wgmma
   call: fp8_gemm sm_90a n=7168 k=2048
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    swap_ab  swap_ab     generic     swap_ab   swap_ab
-  8    swap_ab  swap_ab     generic     swap_ab   swap_ab
-  31   swap_ab  swap_ab     generic     swap_ab   swap_ab
-  32   wgmma    wgmma       wgmma       generic   wgmma
-  64   wgmma    wgmma       wgmma       generic   wgmma
-  850  wgmma    wgmma       wgmma       generic   wgmma
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    swap_ab  swap_ab     swap_ab           generic     swap_ab   swap_ab
+  8    swap_ab  swap_ab     swap_ab           generic     swap_ab   swap_ab
+  31   swap_ab  swap_ab     swap_ab           generic     swap_ab   swap_ab
+  32   wgmma    wgmma       wgmma             wgmma       generic   wgmma
+  64   wgmma    wgmma       wgmma             wgmma       generic   wgmma
+  850  wgmma    wgmma       wgmma             wgmma       generic   wgmma
   call: fp8_gemm sm_90a n=7160 k=2048
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7168 k=2000
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=33 k=130
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7168 k=2048
   profile: in=bf16 out=fp16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7160 k=2048
   profile: in=bf16 out=fp16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7168 k=2000
   profile: in=bf16 out=fp16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=33 k=130
   profile: in=bf16 out=fp16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7168 k=2048
   profile: in=bf16 out=fp32 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7160 k=2048
   profile: in=bf16 out=fp32 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7168 k=2000
   profile: in=bf16 out=fp32 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=33 k=130
   profile: in=bf16 out=fp32 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7168 k=2048
   profile: in=bf16 out=bf16 weight-scale=ue8m0 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    swap_ab  swap_ab     generic     swap_ab   swap_ab
-  8    swap_ab  swap_ab     generic     swap_ab   swap_ab
-  31   swap_ab  swap_ab     generic     swap_ab   swap_ab
-  32   wgmma    wgmma       wgmma       generic   wgmma
-  64   wgmma    wgmma       wgmma       generic   wgmma
-  850  wgmma    wgmma       wgmma       generic   wgmma
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    swap_ab  swap_ab     swap_ab           generic     swap_ab   swap_ab
+  8    swap_ab  swap_ab     swap_ab           generic     swap_ab   swap_ab
+  31   swap_ab  swap_ab     swap_ab           generic     swap_ab   swap_ab
+  32   wgmma    wgmma       wgmma             wgmma       generic   wgmma
+  64   wgmma    wgmma       wgmma             wgmma       generic   wgmma
+  850  wgmma    wgmma       wgmma             wgmma       generic   wgmma
   call: fp8_gemm sm_90a n=7160 k=2048
   profile: in=bf16 out=bf16 weight-scale=ue8m0 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7168 k=2000
   profile: in=bf16 out=bf16 weight-scale=ue8m0 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=33 k=130
   profile: in=bf16 out=bf16 weight-scale=ue8m0 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7168 k=2048
   profile: in=bf16 out=fp16 weight-scale=ue8m0 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7160 k=2048
   profile: in=bf16 out=fp16 weight-scale=ue8m0 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7168 k=2000
   profile: in=bf16 out=fp16 weight-scale=ue8m0 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=33 k=130
   profile: in=bf16 out=fp16 weight-scale=ue8m0 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7168 k=2048
   profile: in=bf16 out=fp32 weight-scale=ue8m0 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7160 k=2048
   profile: in=bf16 out=fp32 weight-scale=ue8m0 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=7168 k=2000
   profile: in=bf16 out=fp32 weight-scale=ue8m0 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_90a n=33 k=130
   profile: in=bf16 out=fp32 weight-scale=ue8m0 scale-gran=block act-scale=col4 bias=none policy=reference
-  M    all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0    noop     noop        noop        noop      noop
-  1    generic  generic     generic     generic   none
-  8    generic  generic     generic     generic   none
-  31   generic  generic     generic     generic   none
-  32   generic  generic     generic     generic   none
-  64   generic  generic     generic     generic   none
-  850  generic  generic     generic     generic   none
+  M    all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0    noop     noop        noop              noop        noop      noop
+  1    generic  generic     generic           generic     generic   none
+  8    generic  generic     generic           generic     generic   none
+  31   generic  generic     generic           generic     generic   none
+  32   generic  generic     generic           generic     generic   none
+  64   generic  generic     generic           generic     generic   none
+  850  generic  generic     generic           generic     generic   none
 
 As JSON.
 
@@ -298,6 +298,11 @@ As JSON.
       },
       {
         "m": 0,
+        "disabled": "swap_ab_fused",
+        "chosen": "noop"
+      },
+      {
+        "m": 0,
         "disabled": "swap_ab",
         "chosen": "noop"
       },
@@ -319,6 +324,11 @@ As JSON.
       {
         "m": 1,
         "disabled": "tcgen05",
+        "chosen": "swap_ab"
+      },
+      {
+        "m": 1,
+        "disabled": "swap_ab_fused",
         "chosen": "swap_ab"
       },
       {
@@ -344,6 +354,11 @@ As JSON.
       {
         "m": 32,
         "disabled": "tcgen05",
+        "chosen": "wgmma"
+      },
+      {
+        "m": 32,
+        "disabled": "swap_ab_fused",
         "chosen": "wgmma"
       },
       {
@@ -369,9 +384,9 @@ What is switched off by option stays off in every column.
   $ cubinet matrix --op fp8_gemm --m 8,64 --n 7168 --k 2048 --arch sm_90a --policy reference --disable wgmma
   call: fp8_gemm sm_90a n=7168 k=2048
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference disable=wgmma
-  M   all on   no tcgen05  no swap_ab  no wgmma  no generic
-  8   swap_ab  swap_ab     generic     swap_ab   swap_ab
-  64  generic  generic     generic     generic   none
+  M   all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  8   swap_ab  swap_ab     swap_ab           generic     swap_ab   swap_ab
+  64  generic  generic     generic           generic     generic   none
 
 sm_100a with tcgen05 on: bf16 out and K >= 256, whatever the scales.
 
@@ -380,28 +395,28 @@ sm_100a with tcgen05 on: bf16 out and K >= 256, whatever the scales.
   > done
   call: fp8_gemm sm_100a n=7168 k=256
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default enable=tcgen05
-  M   all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0   noop     noop        noop        noop      noop
-  1   tcgen05  generic     tcgen05     tcgen05   tcgen05
-  64  tcgen05  generic     tcgen05     tcgen05   tcgen05
+  M   all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0   noop     noop        noop              noop        noop      noop
+  1   tcgen05  generic     tcgen05           tcgen05     tcgen05   tcgen05
+  64  tcgen05  generic     tcgen05           tcgen05     tcgen05   tcgen05
   call: fp8_gemm sm_100a n=7168 k=256
   profile: in=bf16 out=bf16 weight-scale=ue8m0 scale-gran=block act-scale=col4 bias=none policy=default enable=tcgen05
-  M   all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0   noop     noop        noop        noop      noop
-  1   tcgen05  generic     tcgen05     tcgen05   tcgen05
-  64  tcgen05  generic     tcgen05     tcgen05   tcgen05
+  M   all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0   noop     noop        noop              noop        noop      noop
+  1   tcgen05  generic     tcgen05           tcgen05     tcgen05   tcgen05
+  64  tcgen05  generic     tcgen05           tcgen05     tcgen05   tcgen05
   call: fp8_gemm sm_100a n=7168 k=256
   profile: in=bf16 out=fp16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default enable=tcgen05
-  M   all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0   noop     noop        noop        noop      noop
-  1   generic  generic     generic     generic   none
-  64  generic  generic     generic     generic   none
+  M   all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0   noop     noop        noop              noop        noop      noop
+  1   generic  generic     generic           generic     generic   none
+  64  generic  generic     generic           generic     generic   none
   call: fp8_gemm sm_100a n=7168 k=128
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default enable=tcgen05
-  M   all on   no tcgen05  no swap_ab  no wgmma  no generic
-  0   noop     noop        noop        noop      noop
-  1   generic  generic     generic     generic   none
-  64  generic  generic     generic     generic   none
+  M   all on   no tcgen05  no swap_ab_fused  no swap_ab  no wgmma  no generic
+  0   noop     noop        noop              noop        noop      noop
+  1   generic  generic     generic           generic     generic   none
+  64  generic  generic     generic           generic     generic   none
 
 Quantisation, flat and with groups; an operation without a kernel.
 

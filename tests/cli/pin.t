@@ -49,18 +49,27 @@ By request. What the cache lacks is told, and makes a pin incomplete; an unpin h
   $ . ./environment; cubinet pin $request; pinned
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
   request: arch=sm_90a m=0..131072
-  pinned: <HASH2> fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 BN=64 THREADS=128
-  pinned: <HASH3> fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 BN=64 THREADS=128
-  pinned: <HASH4> fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
-  pinned: <HASH5> fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
-  pinned: <HASH6> fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
+  pinned: <HASH2> fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 DEPTH=2 WARPGROUPS=1
+  pinned: <HASH3> fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=24 DEPTH=2 WARPGROUPS=1
+  pinned: <HASH4> fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 DEPTH=2 WARPGROUPS=1
+  pinned: <HASH5> fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2 WARPGROUPS=1
+  pinned: <HASH6> fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
+  pinned: <HASH7> fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
   pinned: <HASH1> fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
-  pinned 6, in bases 0, missing 0, uncovered 0
+  pinned 7, in bases 0, missing 0, uncovered 0
+  7
+  $ . ./environment; cubinet unpin $request --ops fp8_quantize --json | python3 -c 'import json, sys
+  > answer = json.load(sys.stdin); print(answer["schema"], answer["pinned"], len(answer["unpinned"]), answer["missing"])'; pinned
+  cubinet.unpin/1 [] 1 []
   6
+
+The quantiser that a product launches first is the product's too.
+
   $ . ./environment; cubinet unpin $request --ops fp8_gemm --json | python3 -c 'import json, sys
   > answer = json.load(sys.stdin); print(answer["schema"], answer["pinned"], len(answer["unpinned"]), answer["missing"])'; pinned
-  cubinet.unpin/1 [] 5 []
-  1
+  cubinet.unpin/1 [] 7 []
+  0
+  [1]
   $ . ./environment; cubinet pin $request --arch sm_90a,sm_80 --ops fp8_quantize
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
   request: arch=sm_90a,sm_80 m=0..131072 ops=fp8_quantize
@@ -84,9 +93,9 @@ By request. What the cache lacks is told, and makes a pin incomplete; an unpin h
   exit 0
   ! cubinet: nothing is requested: no FP8 layer uses fp8_einsum
   $ . ./environment; warm --pin; pinned
-  6
+  7
   $ . ./environment; warm --cache fresh --pin; cubinet --cache fresh --json --quiet ls | grep -c '"pinned": true'
-  6
+  7
   $ . ./environment; cubinet warm $request --ops fp8_quantize --pin
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
   request: arch=sm_90a m=0..131072 ops=fp8_quantize
@@ -127,8 +136,8 @@ Keys that are unknown or missing; both forms at once.
   $ . ./environment; cubinet pin ffffffffffffffffffffffffffffffff $(keys --op fp8_quantize); echo "exit $?"; pinned
   pinned: <HASH1>
   exit 1
-  6
-  ! cubinet: pin: no entry's key begins with <HASH7>; ls lists the keys
+  7
+  ! cubinet: pin: no entry's key begins with <HASH8>; ls lists the keys
   $ cubinet pin xyz
   ! cubinet: pin: key_prefix 'xyz' is not 1 to 32 hex digits
   [1]

@@ -78,7 +78,7 @@ Parts of it. The bytes are the ones that the compiler gave; the source is what i
   > [ $(stat -c %s out.cubin) = $(cubinet --json show $(key vector) | sed -n 's/.*"size_bytes": \([0-9]*\),/\1/p') ] && echo same
    177  E  L  F
   same
-  ! cubinet: out.cubin: 952 bytes, cut by compiler 13.0
+  ! cubinet: out.cubin: 1128 bytes, cut by compiler 13.0
   $ . ./environment; cubinet show $(key vector) --cubin out2.cubin --quiet && cmp out.cubin out2.cubin && echo same
   same
   $ . ./environment; cubinet show $(key vector) --source | grep -c cbn_fp8_quantize
@@ -112,17 +112,17 @@ Two keys.
   $ . ./environment; cubinet show $(key vector) $(key swap_ab '"BM": 8') | tail -n +2 | cut -d ' ' -f 1
   op
   kernel
+  IN
   SCALE
   APPROX
-  SWAP_AB
   OUT
   A_SCALE
   W_SCALE
   W_GRAN
   BIAS
   BM
-  BN
-  THREADS
+  DEPTH
+  WARPGROUPS
   $ . ./environment; cubinet show $(key vector) $(key vector)
   the keys are equal: <HASH1>
   $ . ./environment; cubinet --json show $(key vector) $(key vector) | grep -A1 equal

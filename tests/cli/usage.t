@@ -169,10 +169,10 @@ Choices.
   ! cubinet: explain: policy: 'frobnicate' is not known; give one of reference, default
   [2]
   $ cubinet explain --op fp8_gemm --m 1 --n 64 --k 128 --arch sm_90a --disable frobnicate
-  ! cubinet: explain: disable: 'frobnicate' is not a candidate; give some of tcgen05, swap_ab, wgmma, generic, vector, scalar
+  ! cubinet: explain: disable: 'frobnicate' is not a candidate; give some of tcgen05, swap_ab_fused, swap_ab, wgmma, generic, vector, scalar
   [2]
   $ cubinet explain --op fp8_gemm --m 1 --n 64 --k 128 --arch sm_90a --enable frobnicate
-  ! cubinet: explain: enable: 'frobnicate' is not a candidate; give some of tcgen05, swap_ab, wgmma, generic, vector, scalar
+  ! cubinet: explain: enable: 'frobnicate' is not a candidate; give some of tcgen05, swap_ab_fused, swap_ab, wgmma, generic, vector, scalar
   [2]
 
 Architectures: the message names the right one.

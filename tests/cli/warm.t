@@ -8,10 +8,11 @@ The whole way with a compiler that only counts: check, warm, check, warm again, 
   > cubinet check --manifest m.json --arch sm_90a --policy reference
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
   request: arch=sm_90a m=0..131072
-  requested 6, present 0, missing 6, uncovered 0
-  missing: fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 BN=64 THREADS=128
-  missing: fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 BN=64 THREADS=128
-  missing: fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
+  requested 7, present 0, missing 7, uncovered 0
+  missing: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 DEPTH=2 WARPGROUPS=1
+  missing: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=24 DEPTH=2 WARPGROUPS=1
+  missing: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 DEPTH=2 WARPGROUPS=1
+  missing: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2 WARPGROUPS=1
   missing: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
   missing: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
   missing: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
@@ -21,18 +22,19 @@ The whole way with a compiler that only counts: check, warm, check, warm again, 
   > wc -c < count
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
   request: arch=sm_90a m=0..131072
-  requested 6, already 0, compiled 6, failed 0, uncovered 0, <S> s
-  6
-  ! cubinet: [1/6] compiled: fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
-  ! cubinet: [2/6] compiled: fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 BN=64 THREADS=128
-  ! cubinet: [3/6] compiled: fp8_gemm/swap_ab sm_90a SWAP_AB=1 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 BN=64 THREADS=128
-  ! cubinet: [4/6] compiled: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
-  ! cubinet: [5/6] compiled: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
-  ! cubinet: [6/6] compiled: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
+  requested 7, already 0, compiled 7, failed 0, uncovered 0, <S> s
+  7
+  ! cubinet: [1/7] compiled: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2 WARPGROUPS=1
+  ! cubinet: [2/7] compiled: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
+  ! cubinet: [3/7] compiled: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 DEPTH=2 WARPGROUPS=1
+  ! cubinet: [4/7] compiled: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=24 DEPTH=2 WARPGROUPS=1
+  ! cubinet: [5/7] compiled: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 DEPTH=2 WARPGROUPS=1
+  ! cubinet: [6/7] compiled: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
+  ! cubinet: [7/7] compiled: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
   $ cubinet check --manifest m.json --arch sm_90a --policy reference
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
   request: arch=sm_90a m=0..131072
-  requested 6, present 6, missing 0, uncovered 0
+  requested 7, present 7, missing 0, uncovered 0
   $ cubinet --json check --manifest m.json --arch sm_90a --policy reference
   {
     "schema": "cubinet.check/1",
@@ -59,8 +61,8 @@ The whole way with a compiler that only counts: check, warm, check, warm again, 
       "max_m": 131072,
       "ops": null
     },
-    "requested": 6,
-    "present": 6,
+    "requested": 7,
+    "present": 7,
     "missing": [],
     "uncovered": []
   }
@@ -93,8 +95,8 @@ A second warm compiles nothing, and opens no compiler.
       "max_m": 131072,
       "ops": null
     },
-    "requested": 6,
-    "already": 6,
+    "requested": 7,
+    "already": 7,
     "compiled": 0,
     "built_by_others": 0,
     "failed": 0,
@@ -107,23 +109,24 @@ The list.
 
   $ cubinet ls
   KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PIN  PARAMS
-  <HASH1>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 BN=64 THREADS=128
-  <HASH2>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 BN=64 THREADS=128
-  <HASH3>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=1 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 BN=64 THREADS=128
-  <HASH4>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
-  <HASH5>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
-  <HASH6>  fp8_quantize  vector  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
-  ! cubinet: 6 entries, <SIZE>
+  <HASH1>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  IN=e4m3 OUT=bf16 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 DEPTH=2 WARPGROUPS=1
+  <HASH2>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  IN=e4m3 OUT=bf16 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=24 DEPTH=2 WARPGROUPS=1
+  <HASH3>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  IN=e4m3 OUT=bf16 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 DEPTH=2 WARPGROUPS=1
+  <HASH4>  fp8_gemm  swap_ab  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  IN=e4m3 OUT=bf16 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2 WARPGROUPS=1
+  <HASH5>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
+  <HASH6>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
+  <HASH7>  fp8_quantize  vector  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
+  ! cubinet: 7 entries, <SIZE>
   $ cubinet ls --kernel wgmma --quiet
   KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PIN  PARAMS
-  <HASH4>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
-  <HASH5>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
+  <HASH5>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
+  <HASH6>  fp8_gemm  wgmma  sm_90a  <SIZE>  <TIME>  <TIME>  1  <MS>  <NVRTC>  0  -  SWAP_AB=0 IN=bf16 OUT=bf16 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
   $ cubinet ls --op fp8_quantize --json
   {
     "schema": "cubinet.ls/1",
     "entries": [
       {
-        "key": "<HASH6>",
+        "key": "<HASH7>",
         "op": "fp8_quantize",
         "kernel": "vector",
         "arch": "sm_90a",
@@ -142,7 +145,7 @@ The list.
         "hits": 1,
         "compile_ms": <N>,
         "compiler": "<NVRTC>",
-        "source_digest": "<HASH7>",
+        "source_digest": "<HASH8>",
         "registers": <N>,
         "shared_bytes": <N>,
         "spill_bytes": <N>,
@@ -158,15 +161,15 @@ The list.
   KEY  OP  KERNEL  ARCH  SIZE  CREATED  USED  HITS  COMPILE  COMPILER  LAYER  PIN  PARAMS
   ! cubinet: 0 entries, <SIZE>
   $ for sort in used size created; do cubinet ls --sort $sort --quiet | wc -l; done
-  7
-  7
-  7
+  8
+  8
+  8
   $ cubinet verify
-  checked 6, damaged 0, repaired 0
+  checked 7, damaged 0, repaired 0
   $ cubinet --json verify
   {
     "schema": "cubinet.verify/1",
-    "checked": 6,
+    "checked": 7,
     "damaged": [],
     "repaired": 0,
     "details": [],
@@ -195,14 +198,14 @@ Approximate division is the quantiser's: the product beside it stays exact.
   $ cubinet check --manifest m.json --arch sm_90a --policy reference --approx --max-m 1
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none approx policy=reference
   request: arch=sm_90a m=0..1
-  requested 2, present 1, missing 1, uncovered 0
+  requested 3, present 2, missing 1, uncovered 0
   missing: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=1 PDL=1 VEC=16
   [3]
   $ cubinet explain --op fp8_quantize --t 1 --k 128 --arch sm_90a --approx | head -n 4
   call: fp8_quantize sm_90a t=1 k=128
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none approx policy=default
   chosen: vector
-  key: <HASH8>
+  key: <HASH9>
   $ cubinet explain --op fp8_gemm --m 1 --n 128 --k 128 --arch sm_90a --approx
   ! cubinet: explain: approx: 1; give 0: fp8_gemm quantises by exact division
   [2]

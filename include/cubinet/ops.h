@@ -70,13 +70,17 @@ CBN_EXPORT int32_t cbn_fp8_quantize(struct cbn_runtime *runtime, const struct cb
  * fp8_gemm: D[M,N] = A[M,K] . W[N,K]^T (+ bias[N]), promoted to fp32 every 128 of K:
  * D[m,n] = round(sum over g of sa[m,g] * sw[n,g] * (sum over k in group g of a[m,k] * w[n,k]) + bias[n]).
  *
- * a        [M,K]: BF16, FP16, FP32 (quantised inside, bit-equal to fp8_quantize) or E4M3 with a_scale.
+ * a        [M,K]: BF16, FP16, FP32 (quantised by the call, bit-equal to fp8_quantize) or E4M3 with a_scale.
  * a_scale  logical [M,S] or packed [M,W], as a_scale_layout says; absent unless a is E4M3.
  * w        E4M3 [N,K], row stride >= K.
  * w_scale  fp32 [R,S] or packed int32 [R,W], R = ceil(N/128) (GRAN_BLOCK) or N (GRAN_ROW); positive strides.
  * d        [M,N], BF16, FP16 or FP32, row stride >= N; must not overlap an input.
  * bias     [N], dtype of d or FP32; optional.
  * K == 0 gives D = bias or zeros. FP16 results beyond 65504 become infinity.
+ *
+ * Input that is not E4M3 may need a workspace: for some counts of rows the call launches fp8_quantize, which leaves
+ * codes and scales there, and then the product (cbn_explain tells which). Ask cbn_fp8_gemm_workspace_bytes; a call
+ * whose workspace is missing, too small, misaligned, or overlaps a tensor is INVALID and launches nothing.
  */
 struct cbn_fp8_gemm_args {
     uint32_t size;
@@ -91,7 +95,11 @@ struct cbn_fp8_gemm_args {
     struct cbn_tensor w_scale;
     struct cbn_tensor d;
     struct cbn_tensor bias;
-    uint64_t m_valid;         /* device int32: rows m >= *m_valid are neither read nor written; 0: all rows */
+    /*
+     * device int32; 0: all rows are valid. Rows m >= *m_valid of d are not written. Those of a and a_scale may be
+     * fetched, since kernels copy whole boxes of rows, and are never used: the memory is there, its bytes are any.
+     */
+    uint64_t m_valid;
     uint64_t workspace;       /* device memory, 256-byte aligned, one per stream; contents need no initialisation */
     uint64_t workspace_bytes; /* at least what cbn_fp8_gemm_workspace_bytes says */
 };
@@ -107,7 +115,8 @@ CBN_EXPORT int32_t cbn_fp8_gemm(struct cbn_runtime *runtime, const struct cbn_fp
                                 struct cbn_error *err);
 
 /*
- * Device memory that cbn_fp8_gemm needs for these arguments; 0 when none. Only extents, dtypes and flags are read.
+ * Device memory that cbn_fp8_gemm needs for these arguments, whatever their alignment; 0 when none. Only extents,
+ * dtypes, layouts, flags and max_sms are read, and the current context's device.
  * thread: any; blocks: never; capture: ok
  */
 CBN_EXPORT int32_t cbn_fp8_gemm_workspace_bytes(struct cbn_runtime *runtime, const struct cbn_fp8_gemm_args *args,
@@ -126,7 +135,7 @@ struct cbn_fp8_gemm_plan_options {
     uint32_t max_sms;
     uint32_t miss_policy;
     int64_t max_m;            /* every specialisation for M in [0, max_m] with contiguous, aligned A and D is loaded by
-                                 create; 0: none, runs load */
+                                 create, fp8_quantize's too where it goes first; 0: none, runs load */
     struct cbn_tensor w;
     struct cbn_tensor w_scale;
     struct cbn_tensor bias;
@@ -151,9 +160,9 @@ struct cbn_fp8_gemm_run_args {
     struct cbn_tensor a;
     struct cbn_tensor a_scale;
     struct cbn_tensor d;
-    uint64_t m_valid;
+    uint64_t m_valid;         /* these three as in cbn_fp8_gemm_args */
     uint64_t workspace;
-    uint64_t workspace_bytes;
+    uint64_t workspace_bytes; /* at least what cbn_fp8_gemm_plan_workspace_bytes says */
 };
 
 #define CBN_FP8_GEMM_RUN_ARGS_INIT                                                                                     \
@@ -163,12 +172,13 @@ struct cbn_fp8_gemm_run_args {
 
 /*
  * Runs a plan on a stream of its context: no lock, system call, allocation or driver query before the launch once
- * the kernel is loaded. thread: any; blocks: never once loaded; capture: ok once loaded
+ * the kernel is loaded (tensor maps of a are encoded by the driver, on the host).
+ * thread: any; blocks: never once loaded; capture: ok once loaded
  */
 CBN_EXPORT int32_t cbn_fp8_gemm_plan_run(struct cbn_plan *plan, const struct cbn_fp8_gemm_run_args *args, void *stream,
                                          struct cbn_error *err);
 
-/* Device memory for runs with M up to max_m. thread: any; blocks: never; capture: ok */
+/* Device memory that is enough for each run with M up to max_m; 0: none. thread: any; blocks: never; capture: ok */
 CBN_EXPORT int32_t cbn_fp8_gemm_plan_workspace_bytes(const struct cbn_plan *plan, int64_t max_m, uint64_t *ret_bytes,
                                                      struct cbn_error *err);
 

@@ -79,7 +79,7 @@ struct cbn_explanation {
     uint64_t workspace_bytes;
     struct cbn_spec spec;
     struct cbn_candidate_verdict candidates[CBN_CANDIDATES_MAX];
-    uint32_t quantizes_first; /* 1: the call launches fp8_quantize, as quantize_spec says, and then spec; cached: both */
+    uint32_t quantizes_first; /* 1: the call launches fp8_quantize as in quantize_spec and then spec; cached: both */
     uint32_t reserved;
     struct cbn_spec quantize_spec;
 };

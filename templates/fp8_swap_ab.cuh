@@ -2,279 +2,79 @@
  * fp8_swap_ab: D[M,N] = A[M,K] . W[N,K]^T (+ bias) for few tokens on sm_90a, promoted to fp32 every 128 of K.
  *
  * Macros: IN (E4M3: codes come; else A is quantised inside), OUT, A_SCALE, W_SCALE, W_GRAN, BIAS, POW2, PROPAGATE, PDL,
- * VEC, BM (tokens of a tile: the n of the wgmma), DEPTH (K groups of a stage), WARPGROUPS.
+ * VEC, BM (tokens of a tile: the n of the wgmma), DEPTH (K groups of a stage).
  *
  * D^T = W . A^T: 64 rows of W fill the m side of the wgmma, the tokens its n side. The CTAs of a cluster share a tile's
- * K, and the warpgroups of a CTA share the CTA's: source i of all takes the groups [i G / sources, (i + 1) G / sources).
- * A producer warp streams W (and codes) through one ring a warpgroup; each source promotes its groups in ascending
- * order; then the sources' sums go, as they lie in registers, to the CTA that owns those rows, which adds them in source
- * order. grid.x counts the CTAs of all clusters, which stride over the tiles of W; grid.y the tiles of tokens.
+ * K: CTA i of `split` takes the groups [i G / split, (i + 1) G / split). A producer warp streams W (and codes) through a
+ * ring; a warpgroup multiplies and promotes the CTA's groups in ascending order; then the CTAs' sums go, as they lie in
+ * registers, to the CTA that owns those rows, which adds them in the order of the cluster. grid.x counts the CTAs of all
+ * clusters, which stride over the tiles of W; grid.y the tiles of tokens.
  *
- * Order of the arithmetic: a source's total = fma(part, RN(sa * sw), total) over its groups, ascending; the totals added
- * from source 0 on; at the end RN(sum + bias), rounded once to OUT. None of it depends on M, BM or DEPTH.
+ * Order of the arithmetic: a CTA's total = fma(part, RN(sa * sw), total) over its groups, ascending; the totals added
+ * from CTA 0 on; at the end RN(sum + bias), rounded once to OUT. None of it depends on M, BM or DEPTH.
  *
  * Shared memory, from a base at a multiple of 1024 (runtime/dispatch/fp8_swap_ab.c counts the same):
- * rings; A's codes where they are made inside; exchange; scales of A; scales of W, twice; barriers.
+ * ring; A's codes where they are made inside; exchange; scales of A; scales of W, twice; barriers.
  */
-#include "fp8_common.cuh"
+#include "fp8_hopper.cuh"
 
 constexpr bool FUSED = IN != DTYPE_E4M3;
 constexpr int IN_BYTES = dtype_bytes(IN), OUT_BYTES = dtype_bytes(OUT);
 constexpr int TILE_ROWS = 64;
 constexpr int TOKEN_BLOCKS = BM / 8;
-constexpr int MATH_WARPS = 4 * WARPGROUPS, MATH_THREADS = 32 * MATH_WARPS, THREADS = MATH_THREADS + 32;
+constexpr int MATH_WARPS = 4, MATH_THREADS = 32 * MATH_WARPS, THREADS = MATH_THREADS + 32;
 constexpr int W_BYTES = TILE_ROWS * GROUP, A_BYTES = BM * GROUP;
 constexpr int STAGE_BYTES = DEPTH * (W_BYTES + (FUSED ? 0 : A_BYTES));
 constexpr int STAGE_COST = STAGE_BYTES + 16; /* with its two barriers */
 constexpr int ROW_SCALES = W_GRAN == GRAN_ROW ? TILE_ROWS : 1;
-constexpr int EXCHANGE_BYTES = WARPGROUPS * TILE_ROWS * BM * 4; /* what one CTA receives, whatever the cluster */
-constexpr int RESIDENT = WARPGROUPS == 1 && BM <= 32 ? 3 : 2; /* CTAs of an SM that registers must leave room for */
-constexpr int BARRIER_MATH = 1, BARRIER_ALL = 2; /* named barriers; 0 is __syncthreads */
+constexpr int EXCHANGE_BYTES = TILE_ROWS * BM * 4; /* what one CTA receives, whatever the cluster */
+constexpr int RESIDENT = BM <= 32 ? 3 : 2;         /* CTAs of an SM that registers must leave room for */
+constexpr int BARRIER_MATH = 1, BARRIER_ALL = 2;   /* named barriers; 0 is __syncthreads */
 constexpr bool LATE_TRIGGER = BM > 32; /* dependents that come early take slots that this kernel's own CTAs need */
 
 static_assert(A_BYTES % 1024 == 0, "a swizzle atom is 1024 bytes");
 static_assert(!FUSED || A_SCALE == SCALE_FP32, "scales made inside are fp32");
 
-/* ---- barriers, copies, clusters ---- */
-
-CBN_INLINE u32 shared_address(const void *pointer)
-{
-    return (u32)__cvta_generic_to_shared(pointer);
-}
-
-CBN_INLINE void barrier_init(u32 barrier, u32 count)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
-}
-
-CBN_INLINE void barrier_expect(u32 barrier, u32 bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-
-CBN_INLINE void barrier_arrive(u32 barrier)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-CBN_INLINE void barrier_wait(u32 barrier, u32 parity)
-{
-    u32 done = 0;
-    while (!done)
-        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                     : "=r"(done)
-                     : "r"(barrier), "r"(parity)
-                     : "memory");
-}
-
-/* For what other CTAs of the cluster sent. */
-CBN_INLINE void barrier_wait_cluster(u32 barrier, u32 parity)
-{
-    u32 done = 0;
-    while (!done)
-        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
-                     "selp.u32 %0, 1, 0, p; }"
-                     : "=r"(done)
-                     : "r"(barrier), "r"(parity)
-                     : "memory");
-}
-
-CBN_INLINE void barrier_arrive_remote(u32 barrier)
-{
-    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-CBN_INLINE void math_sync()
-{
-    asm volatile("bar.sync %0, %1;" ::"n"(BARRIER_MATH), "n"(MATH_THREADS) : "memory");
-}
-
-/* The same place in the shared memory of another CTA of the cluster. */
-CBN_INLINE u32 address_in(u32 address, u32 rank)
-{
-    u32 remote;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
-    return remote;
-}
-
-CBN_INLINE void store_remote(u32 address, float first, float second, u32 barrier)
-{
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(address),
-                 "f"(first), "f"(second), "r"(barrier)
-                 : "memory");
-}
-
-CBN_INLINE void prefetch_map(const tensor_map &map)
-{
-    asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
-}
-
-/* Weights pass once; tokens are read by every tile. */
-CBN_INLINE u64 policy_evict_first()
-{
-    u64 policy;
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    return policy;
-}
-
-CBN_INLINE u64 policy_evict_last()
-{
-    u64 policy;
-    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
-    return policy;
-}
-
-CBN_INLINE void copy_groups(u32 to, const tensor_map &map, int row, int group, u32 barrier, u64 policy)
-{
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
-                 "[%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
-                 "l"(&map), "r"(0), "r"(row), "r"(group), "r"(barrier), "l"(policy)
-                 : "memory");
-}
-
-CBN_INLINE void copy_group(u32 to, const tensor_map &map, int row, int group, u32 barrier, u64 policy)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
-                 "[%1, {%2, %3}], [%4], %5;" ::"r"(to),
-                 "l"(&map), "r"(group * GROUP), "r"(row), "r"(barrier), "l"(policy)
-                 : "memory");
-}
-
-/* Four bytes, or zeros where there are none. */
-CBN_INLINE void copy_word(u32 to, u64 from, bool present)
-{
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(present ? 4 : 0) : "memory");
-}
-
-CBN_INLINE void copy_words_wait()
-{
-    asm volatile("cp.async.wait_all;" ::: "memory");
-}
-
-/* ---- the MMA ---- */
-
-#define CBN_TEXT_OF(value) #value
-#define CBN_TEXT(value) CBN_TEXT_OF(value)
-#define D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-#if BM == 8
-#define D_TEXT "{%0, %1, %2, %3}, %4, %5"
-#define D_LIST D4(0)
-#define D_PREDICATE "%6"
-#elif BM == 16
-#define D_TEXT "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9"
-#define D_LIST D4(0), D4(4)
-#define D_PREDICATE "%10"
-#elif BM == 24
-#define D_TEXT "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11}, %12, %13"
-#define D_LIST D4(0), D4(4), D4(8)
-#define D_PREDICATE "%14"
-#elif BM == 32
-#define D_TEXT "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17"
-#define D_LIST D4(0), D4(4), D4(8), D4(12)
-#define D_PREDICATE "%18"
-#elif BM == 48
-#define D_TEXT                                                                                                         \
-    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23}, " \
-    "%24, %25"
-#define D_LIST D4(0), D4(4), D4(8), D4(12), D4(16), D4(20)
-#define D_PREDICATE "%26"
-#elif BM == 64
-#define D_TEXT                                                                                                         \
-    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "  \
-    "%24, %25, %26, %27, %28, %29, %30, %31}, %32, %33"
-#define D_LIST D4(0), D4(4), D4(8), D4(12), D4(16), D4(20), D4(24), D4(28)
-#define D_PREDICATE "%34"
-#endif
-
-typedef float accumulators[BM / 2]; /* of a lane: per block of 8 tokens, rows g and g + 8 by tokens 2 t and 2 t + 1 */
-
-/* d = W . A^T (+ d) over 32 of K. */
-CBN_INLINE void multiply(accumulators &d, u64 w, u64 a, int accumulate)
-{
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, " D_PREDICATE ", 0; wgmma.mma_async.sync.aligned.m64n" CBN_TEXT(
-                     BM) "k32.f32.e4m3.e4m3 " D_TEXT ", p, 1, 1; }"
-                 : D_LIST
-                 : "l"(w), "l"(a), "r"(accumulate));
-}
-
-CBN_INLINE void multiply_fence()
-{
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-
-CBN_INLINE void multiply_commit()
-{
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-
-/* Until all but the `left` youngest groups are done; left is a constant once unrolled. */
-CBN_INLINE void multiply_wait_but(int left)
-{
-    if (left == 0)
-        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    else if (left == 1)
-        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-    else if (left == 2)
-        asm volatile("wgmma.wait_group.sync.aligned 2;" ::: "memory");
-    else
-        asm volatile("wgmma.wait_group.sync.aligned 3;" ::: "memory");
-}
-
-/* The compiler must not move what reads the registers ahead of the wait. */
-CBN_INLINE void multiply_settle(accumulators &d)
-{
-#pragma unroll
-    for (int i = 0; i < BM / 2; i++)
-        asm volatile("" : "+f"(d[i])::"memory");
-}
-
-/* Rows of 128 bytes, swizzled in atoms of 8 rows: 1024 bytes from atom to atom. */
-CBN_INLINE u64 descriptor_of(u32 address)
-{
-    return (u64)((address & 0x3FFFFu) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
-}
-
 /* ---- who does what ---- */
 
-/* Groups of K: [first, first + count). */
+/* Groups of K, or words of their scales: [first, first + count). */
 struct share {
     int first, count;
 };
 
 struct layout {
-    u32 rings, codes, exchange, a_scales, w_scales, barriers;
+    u32 ring, codes, exchange, a_scales, w_scales, barriers;
     int w_scales_bytes; /* of one of the two buffers */
 };
 
 struct job {
-    int rank, split;     /* this CTA in its cluster */
-    int groups, whole;   /* of K; those that are not cut off */
-    int first_tile, tiles, tile_step;
-    int rounds;          /* tiles of this CTA */
-    int m0, rows, valid; /* tokens of the tile: first, that exist, that are valid (after the wait) */
-    share cta;
-    int stages; /* of one warpgroup */
+    int rank, split;   /* this CTA in its cluster */
+    int whole;         /* groups of K that are not cut off */
+    share groups;      /* this CTA's */
+    int fills, stages; /* fills of the ring a tile; stages of the ring */
+    int first_tile, tile_step, rounds;
+    int m0, valid; /* tokens of the tile: the first, and how many are valid (after the PDL wait) */
+    int pitch;     /* words of a row of A's scales in shared memory */
+    bool bulk;     /* they come in one copy */
     layout at;
 };
 
-CBN_INLINE int fills_of(int count)
+template <int FORMAT> CBN_INLINE share words_of(const share &groups)
 {
-    return (count + DEPTH - 1) / DEPTH;
+    if (FORMAT == SCALE_FP32)
+        return groups;
+    int first = groups.first / 4;
+    return {first, groups.count ? (groups.first + groups.count - 1) / 4 - first + 1 : 0};
+}
+
+/* Column-major scales of one tile of tokens lie together, and the tile's rows of them are no wider than BM. */
+CBN_INLINE bool scales_lie_together(const gemm_args &p)
+{
+    return !FUSED && p.m <= BM && p.sa_row == 1 && p.sa_col <= BM && p.sa_col >= p.m && p.sa_col % 4 == 0 &&
+           p.a_scale % 16 == 0;
 }
 
 /* Cluster sizes are powers of two. */
-CBN_INLINE share share_of(int groups, int source, int sources)
-{
-    int shift = 31 - __clz(sources);
-    int first = (int)((i64)source * groups >> shift);
-    return {first, (int)((i64)(source + 1) * groups >> shift) - first};
-}
-
-CBN_INLINE share share_of_warpgroup(const job &j, int warpgroup)
-{
-    return share_of(j.groups, j.rank * WARPGROUPS + warpgroup, j.split * WARPGROUPS);
-}
-
 CBN_INLINE job job_of(const gemm_args &p, u32 base)
 {
     job j;
@@ -282,33 +82,40 @@ CBN_INLINE job job_of(const gemm_args &p, u32 base)
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(split));
     asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(dynamic_bytes));
-    int shift = 31 - __clz((int)split);
+    int shift = 31 - __clz((int)split), groups = (int)((p.k + GROUP - 1) / GROUP);
     j.rank = (int)rank;
     j.split = (int)split;
-    j.groups = (int)((p.k + GROUP - 1) / GROUP);
     j.whole = (int)(p.k / GROUP);
-    j.cta = share_of(j.groups, j.rank, j.split);
-    j.tiles = (int)((p.n + TILE_ROWS - 1) / TILE_ROWS);
+    j.groups.first = (int)((i64)j.rank * groups >> shift);
+    j.groups.count = (int)((i64)(j.rank + 1) * groups >> shift) - j.groups.first;
+    j.fills = (j.groups.count + DEPTH - 1) / DEPTH;
     j.first_tile = (int)(blockIdx.x >> shift);
     j.tile_step = (int)(gridDim.x >> shift);
-    j.rounds = (j.tiles - j.first_tile + j.tile_step - 1) / j.tile_step;
+    j.rounds = ((int)((p.n + TILE_ROWS - 1) / TILE_ROWS) - j.first_tile + j.tile_step - 1) / j.tile_step;
     j.m0 = (int)blockIdx.y * BM;
-    j.rows = span_count(j.m0, p.m, BM);
+    j.valid = 0;
+    j.bulk = scales_lie_together(p);
+    j.pitch = j.bulk ? (int)p.sa_col : BM;
 
-    int slice = (j.groups + j.split - 1) >> shift;
+    int slice = (groups + j.split - 1) >> shift;
     int codes_bytes = FUSED ? (slice + 2 * DEPTH - 1) / DEPTH * DEPTH * A_BYTES : 0;
-    int exchange_bytes = j.split * WARPGROUPS > 1 ? EXCHANGE_BYTES : 0;
+    int exchange_bytes = j.split > 1 ? EXCHANGE_BYTES : 0;
     int a_scales_bytes = (slice + 4) * BM * 4;
     j.at.w_scales_bytes = (slice + 4) * ROW_SCALES * 4;
     int fixed = 1024 + codes_bytes + exchange_bytes + a_scales_bytes + 2 * j.at.w_scales_bytes + 32 + 64;
-    j.stages = ((int)dynamic_bytes - fixed) / (WARPGROUPS * STAGE_COST);
-    j.at.rings = base;
-    j.at.codes = base + WARPGROUPS * j.stages * STAGE_BYTES;
+    j.stages = ((int)dynamic_bytes - fixed) / STAGE_COST;
+    j.at.ring = base;
+    j.at.codes = base + j.stages * STAGE_BYTES;
     j.at.exchange = j.at.codes + codes_bytes;
     j.at.a_scales = j.at.exchange + exchange_bytes;
     j.at.w_scales = j.at.a_scales + a_scales_bytes;
     j.at.barriers = (j.at.w_scales + 2 * j.at.w_scales_bytes + 15) & ~15u;
     return j;
+}
+
+CBN_INLINE void math_sync()
+{
+    asm volatile("bar.sync %0, %1;" ::"n"(BARRIER_MATH), "n"(MATH_THREADS) : "memory");
 }
 
 /*
@@ -328,24 +135,24 @@ CBN_INLINE void cluster_wait(const job &j)
         asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-CBN_INLINE u32 stage_of(const job &j, int warpgroup, int stage)
+CBN_INLINE u32 stage_at(const job &j, int stage)
 {
-    return j.at.rings + (u32)(warpgroup * j.stages + stage) * STAGE_BYTES;
+    return j.at.ring + (u32)stage * STAGE_BYTES;
 }
 
-CBN_INLINE u32 full_barrier(const job &j, int warpgroup, int stage)
+CBN_INLINE u32 full_barrier(const job &j, int stage)
 {
-    return j.at.barriers + 8 * (u32)(warpgroup * j.stages + stage);
+    return j.at.barriers + 8 * (u32)stage;
 }
 
-CBN_INLINE u32 empty_barrier(const job &j, int warpgroup, int stage)
+CBN_INLINE u32 empty_barrier(const job &j, int stage)
 {
-    return full_barrier(j, WARPGROUPS + warpgroup, stage);
+    return j.at.barriers + 8 * (u32)(j.stages + stage);
 }
 
 CBN_INLINE u32 received_barrier(const job &j)
 {
-    return full_barrier(j, 2 * WARPGROUPS, 0);
+    return j.at.barriers + 16 * (u32)j.stages;
 }
 
 CBN_INLINE u32 drained_barrier(const job &j)
@@ -353,18 +160,38 @@ CBN_INLINE u32 drained_barrier(const job &j)
     return received_barrier(j) + 8;
 }
 
+CBN_INLINE u32 scales_barrier(const job &j)
+{
+    return received_barrier(j) + 16;
+}
+
 CBN_INLINE bool early(const swap_ab_args &p)
 {
     return PDL && p.fetch_early != 0;
 }
 
-/* ---- copies of W and of codes ---- */
+/* A place in the ring, and the parity of the phase that is waited for there. */
+struct cursor {
+    int stage;
+    u32 parity;
+};
 
-/* Boxes of DEPTH groups where all of them are whole and of this share, else group by group. */
-CBN_INLINE void copy_share(u32 to, const tensor_map &deep, const tensor_map &single, int row, int group, int count,
-                           int whole, int group_bytes, u32 barrier, u64 policy)
+CBN_INLINE void advance(cursor &c, const job &j)
 {
-    if (count >= DEPTH && group + DEPTH <= whole) {
+    if (++c.stage == j.stages) {
+        c.stage = 0;
+        c.parity ^= 1;
+    }
+}
+
+/* ---- the producer warp ---- */
+
+/* One box where the stage holds DEPTH whole groups, else group by group. */
+CBN_INLINE void copy_stage(u32 to, const tensor_map &deep, const tensor_map &single, int row, const job &j, int fill,
+                           int group_bytes, u32 barrier, u64 policy)
+{
+    int group = j.groups.first + fill * DEPTH, count = j.groups.count - fill * DEPTH;
+    if (count >= DEPTH && group + DEPTH <= j.whole) {
         copy_groups(to, deep, row, group, barrier, policy);
         return;
     }
@@ -372,109 +199,81 @@ CBN_INLINE void copy_share(u32 to, const tensor_map &deep, const tensor_map &sin
         copy_group(to + i * group_bytes, single, row, group + i, barrier, policy);
 }
 
-CBN_INLINE void fill_weights(const swap_ab_args &p, const job &j, const share &s, int warpgroup, int stage, int tile,
-                             int fill, u64 policy)
+CBN_INLINE void fill_weights(const swap_ab_args &p, const job &j, int stage, int tile, int fill, u64 policy)
 {
-    int count = s.count - fill * DEPTH;
-    u32 barrier = full_barrier(j, warpgroup, stage);
-    barrier_expect(barrier, (count < DEPTH ? count : DEPTH) * (W_BYTES + (FUSED ? 0 : A_BYTES)));
-    copy_share(stage_of(j, warpgroup, stage), p.w, p.w_tail, tile * TILE_ROWS, s.first + fill * DEPTH, count, j.whole,
-               W_BYTES, barrier, policy);
+    int count = j.groups.count - fill * DEPTH;
+    barrier_expect(full_barrier(j, stage), (count < DEPTH ? count : DEPTH) * (W_BYTES + (FUSED ? 0 : A_BYTES)));
+    copy_stage(stage_at(j, stage), p.w, p.w_tail, tile * TILE_ROWS, j, fill, W_BYTES, full_barrier(j, stage), policy);
 }
 
-CBN_INLINE void fill_codes(const swap_ab_args &p, const job &j, const share &s, int warpgroup, int stage, int fill,
-                           u64 policy)
+CBN_INLINE void fill_codes(const swap_ab_args &p, const job &j, int stage, int fill, u64 policy)
 {
-    copy_share(stage_of(j, warpgroup, stage) + DEPTH * W_BYTES, p.a, p.a_tail, j.m0, s.first + fill * DEPTH,
-               s.count - fill * DEPTH, j.whole, A_BYTES, full_barrier(j, warpgroup, stage), policy);
-}
-
-/* A warpgroup's ring as the producer sees it. */
-struct ring {
-    share s;
-    int fills; /* of a tile */
-    int stage;
-    u32 parity; /* of the phase of the empty barrier that ends before the stage is filled again */
-};
-
-/*
- * Steps go through the fills of a tile, then on to the next tile; a step fills every ring that has a fill of that number.
- * So no ring waits for a stage while another one lacks a fill of an earlier tile, which would never come.
- */
-struct position {
-    int tile, fill, fills; /* fills: the most that a ring has in a tile */
-};
-
-/* Steps that find every stage free. */
-CBN_INLINE int first_steps(const job &j, int most_fills)
-{
-    int all = most_fills * j.rounds;
-    return all < j.stages ? all : j.stages;
-}
-
-CBN_INLINE int most_fills(const job &j)
-{
-    int most = 0;
-#pragma unroll
-    for (int w = 0; w < WARPGROUPS; w++) {
-        int fills = fills_of(share_of_warpgroup(j, w).count);
-        most = fills > most ? fills : most;
-    }
-    return most;
+    copy_stage(stage_at(j, stage) + DEPTH * W_BYTES, p.a, p.a_tail, j.m0, j, fill, A_BYTES, full_barrier(j, stage),
+               policy);
 }
 
 CBN_INLINE void init_barriers(const job &j)
 {
-    for (int i = 0; i < WARPGROUPS * j.stages; i++) {
-        barrier_init(full_barrier(j, 0, i), 1);
-        barrier_init(empty_barrier(j, 0, i), 4);
+    for (int i = 0; i < j.stages; i++) {
+        barrier_init(full_barrier(j, i), 1);
+        barrier_init(empty_barrier(j, i), MATH_WARPS);
     }
     barrier_init(received_barrier(j), 1);
     barrier_init(drained_barrier(j), j.split);
+    barrier_init(scales_barrier(j), 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     barrier_expect(received_barrier(j), EXCHANGE_BYTES);
 }
 
-/* FIRST: into free stages, and weights alone; codes of these come from the math warps, once they may be read. */
+/* Fills that find every stage free. */
+CBN_INLINE int first_fills(const job &j)
+{
+    int all = j.fills * j.rounds;
+    return all < j.stages ? all : j.stages;
+}
+
+/* The next fill, and where it goes; parity is that of the phase in which the stage was emptied. */
+struct production {
+    cursor at;
+    int tile, fill;
+};
+
+/* FIRST: into free stages, and weights alone; their codes come from the math warps, once they may be read. */
 template <bool FIRST>
-CBN_INLINE void produce(const swap_ab_args &p, const job &j, ring (&rings)[WARPGROUPS], position &at, int steps)
+CBN_INLINE void produce(const swap_ab_args &p, const job &j, production &next, int count)
 {
     u64 policy = policy_evict_first(), policy_codes = policy_evict_last();
 #pragma unroll 1
-    for (int step = 0; step < steps; step++) {
-#pragma unroll
-        for (int w = 0; w < WARPGROUPS; w++) {
-            ring &r = rings[w];
-            if (at.fill >= r.fills)
-                continue;
-            if (!FIRST)
-                barrier_wait(empty_barrier(j, w, r.stage), r.parity);
-            fill_weights(p, j, r.s, w, r.stage, at.tile, at.fill, policy);
-            if (!FIRST && !FUSED)
-                fill_codes(p, j, r.s, w, r.stage, at.fill, policy_codes);
-            if (++r.stage == j.stages) {
-                r.stage = 0;
-                r.parity ^= 1;
-            }
-        }
-        if (++at.fill == at.fills) {
-            at.fill = 0;
-            at.tile += j.tile_step;
+    for (int i = 0; i < count; i++) {
+        if (!FIRST)
+            barrier_wait(empty_barrier(j, next.at.stage), next.at.parity);
+        fill_weights(p, j, next.at.stage, next.tile, next.fill, policy);
+        if (!FIRST && !FUSED)
+            fill_codes(p, j, next.at.stage, next.fill, policy_codes);
+        advance(next.at, j);
+        if (++next.fill == j.fills) {
+            next.fill = 0;
+            next.tile += j.tile_step;
         }
     }
 }
 
+CBN_INLINE void fetch_token_scales(const gemm_args &p, const job &j)
+{
+    share words = words_of<A_SCALE>(j.groups);
+    u32 bytes = (u32)(words.count * j.pitch) * 4;
+    if (!j.bulk || bytes == 0)
+        return;
+    barrier_expect(scales_barrier(j), bytes);
+    copy_bytes(j.at.a_scales, p.a_scale + 4 * (i64)words.first * p.sa_col, bytes, scales_barrier(j));
+}
+
 CBN_INLINE void run_producer(const swap_ab_args &p, const job &j)
 {
-    ring rings[WARPGROUPS];
-    position at = {j.first_tile, 0, most_fills(j)};
-    int steps = first_steps(j, at.fills);
-#pragma unroll
-    for (int w = 0; w < WARPGROUPS; w++) {
-        share s = share_of_warpgroup(j, w);
-        rings[w] = {s, fills_of(s.count), 0, 1};
-    }
-    if (threadIdx.x % 32 == 0) {
+    bool elected = threadIdx.x % 32 == 0;
+    production next = {{0, 1}, j.first_tile, 0};
+    int first = first_fills(j);
+    if (elected) {
         if (!LATE_TRIGGER)
             pdl_launch_dependents();
         prefetch_map(p.w);
@@ -487,37 +286,32 @@ CBN_INLINE void run_producer(const swap_ab_args &p, const job &j)
     if (!early(p)) {
         cluster_wait(j);
         pdl_wait();
+        if (elected)
+            fetch_token_scales(p.gemm, j);
     }
-    if (threadIdx.x % 32 == 0)
-        produce<true>(p, j, rings, at, steps);
+    if (elected)
+        produce<true>(p, j, next, first);
     __syncwarp();
     if (early(p)) {
         cluster_wait(j);
         pdl_wait();
+        if (elected)
+            fetch_token_scales(p.gemm, j);
     }
-    if (threadIdx.x % 32 == 0) {
-        produce<false>(p, j, rings, at, at.fills * j.rounds - steps);
+    if (elected) {
+        produce<false>(p, j, next, j.fills * j.rounds - first);
         if (LATE_TRIGGER)
             pdl_launch_dependents();
     }
 }
 
-/* ---- scales ---- */
+/* ---- scales and tokens, by the math warps ---- */
 
-/* Stored words that hold the CTA's groups: [first, first + count). */
-template <int FORMAT> CBN_INLINE share words_of(const share &cta)
+/* Where the words of a group lie in rows of `pitch`. */
+template <int FORMAT> CBN_INLINE u32 words_at(u32 words, const job &j, int group, int pitch)
 {
-    if (FORMAT == SCALE_FP32)
-        return cta;
-    int first = cta.first / 4;
-    return {first, cta.count ? (cta.first + cta.count - 1) / 4 - first + 1 : 0};
-}
-
-/* Where the word of a group lies, for the first of `columns` rows. */
-template <int FORMAT> CBN_INLINE u32 words_at(u32 words, const share &cta, int group, int columns)
-{
-    int index = FORMAT == SCALE_FP32 ? group - cta.first : group / 4 - cta.first / 4;
-    return words + 4 * (u32)(index * columns);
+    int index = FORMAT == SCALE_FP32 ? group - j.groups.first : group / 4 - j.groups.first / 4;
+    return words + 4 * (u32)(index * pitch);
 }
 
 template <int FORMAT> CBN_INLINE float scale_of(u32 word, int group)
@@ -525,17 +319,10 @@ template <int FORMAT> CBN_INLINE float scale_of(u32 word, int group)
     return bits_float(FORMAT == SCALE_FP32 ? word : (word >> 8 * (group % 4) & 0xFFu) << 23);
 }
 
-CBN_INLINE u32 load_shared(u32 address)
-{
-    u32 word;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address));
-    return word;
-}
-
 /* Asynchronous; complete after copy_words_wait and a barrier. */
 CBN_INLINE void copy_weight_scales(const gemm_args &p, const job &j, int tile, int buffer)
 {
-    share words = words_of<W_SCALE>(j.cta);
+    share words = words_of<W_SCALE>(j.groups);
     u32 to = j.at.w_scales + (u32)(buffer * j.at.w_scales_bytes);
     i64 row = (i64)tile * TILE_ROWS / (W_GRAN == GRAN_ROW ? 1 : GROUP);
     for (int i = threadIdx.x; i < words.count * ROW_SCALES; i += MATH_THREADS) {
@@ -549,7 +336,7 @@ CBN_INLINE void copy_weight_scales(const gemm_args &p, const job &j, int tile, i
 
 CBN_INLINE void copy_token_scales(const gemm_args &p, const job &j)
 {
-    share words = words_of<A_SCALE>(j.cta);
+    share words = words_of<A_SCALE>(j.groups);
     for (int i = threadIdx.x; i < words.count * BM; i += MATH_THREADS) {
         int row = i % BM;
         bool present = row < j.valid;
@@ -559,21 +346,14 @@ CBN_INLINE void copy_token_scales(const gemm_args &p, const job &j)
     __syncwarp();
 }
 
-/* ---- tokens ---- */
-
-/* The first codes of each ring, issued by many warps: one thread issues a tensor copy only every hundred cycles. */
+/* The codes of the first fills, issued by all warps: one thread issues a tensor copy only every hundred cycles. */
 CBN_INLINE void copy_first_codes(const swap_ab_args &p, const job &j, int warp)
 {
     if (threadIdx.x % 32 == 0) {
         u64 policy = policy_evict_last();
-        int most = most_fills(j), steps = first_steps(j, most);
-#pragma unroll
-        for (int w = 0; w < WARPGROUPS; w++) {
-            share s = share_of_warpgroup(j, w);
-            int fills = fills_of(s.count), filled = fills == most ? steps : steps - steps / most; /* shares differ by one */
-            for (int i = warp; i < filled; i += MATH_WARPS)
-                fill_codes(p, j, s, w, i, i % fills, policy);
-        }
+        int first = first_fills(j);
+        for (int i = warp; i < first; i += MATH_WARPS)
+            fill_codes(p, j, i, i % j.fills, policy);
     }
     __syncwarp();
 }
@@ -587,39 +367,36 @@ struct quantize_task {
 
 CBN_INLINE quantize_task task_at(const job &j, int index)
 {
-    int row = index / j.cta.count;
-    return {row, index - row * j.cta.count, index < j.valid * j.cta.count};
+    int row = index / j.groups.count;
+    return {row, index - row * j.groups.count, index < j.valid * j.groups.count};
 }
 
 /* The CTA's share of the tokens, quantised into swizzled rows of codes; eight lanes a group. */
 CBN_INLINE void quantize_tokens(const gemm_args &p, const job &j, int warp)
 {
+    constexpr int STEP = MATH_WARPS * 4, DTYPE = FUSED ? IN : DTYPE_BF16;
     int lane = threadIdx.x % GROUP_LANES, slot = warp * 4 + threadIdx.x % 32 / GROUP_LANES;
-    int tasks = j.valid * j.cta.count;
-    for (int base = 0; base < tasks; base += QUANTIZE_AHEAD * MATH_WARPS * 4) {
-        raw16<FUSED ? IN : DTYPE_BF16> raw[QUANTIZE_AHEAD];
+    int tasks = j.valid * j.groups.count;
+    for (int base = slot; base - slot < tasks; base += QUANTIZE_AHEAD * STEP) {
+        raw16<DTYPE> raw[QUANTIZE_AHEAD];
 #pragma unroll
         for (int i = 0; i < QUANTIZE_AHEAD; i++) {
-            quantize_task task = task_at(j, base + i * MATH_WARPS * 4 + slot);
-            i64 element = (i64)(j.cta.first + task.group) * GROUP + lane * LANE_ELEMENTS;
+            quantize_task task = task_at(j, base + i * STEP);
+            i64 element = (i64)(j.groups.first + task.group) * GROUP + lane * LANE_ELEMENTS;
             load_raw(raw[i], p.a + ((j.m0 + task.row) * p.lda + element) * IN_BYTES,
                      task.present ? span_count(element, p.k, LANE_ELEMENTS) : 0);
         }
 #pragma unroll
         for (int i = 0; i < QUANTIZE_AHEAD; i++) {
-            quantize_task task = task_at(j, base + i * MATH_WARPS * 4 + slot);
+            quantize_task task = task_at(j, base + i * STEP);
             u32 codes[4];
-            group_scale scale = quantize_lane<FUSED ? IN : DTYPE_BF16, POW2 != 0, PROPAGATE != 0>(raw[i], codes);
+            group_scale scale = quantize_lane<DTYPE, POW2 != 0, PROPAGATE != 0>(raw[i], codes);
             if (!task.present)
                 continue;
-            u32 to = j.at.codes + (u32)(task.group * A_BYTES + task.row * GROUP + ((lane ^ (task.row & 7)) << 4));
-            asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(codes[0]), "r"(codes[1]),
-                         "r"(codes[2]), "r"(codes[3])
-                         : "memory");
+            store_shared_4(j.at.codes + (u32)(task.group * A_BYTES + task.row * GROUP + ((lane ^ (task.row & 7)) << 4)),
+                           codes);
             if (lane == 0)
-                asm volatile("st.shared.f32 [%0], %1;" ::"r"(j.at.a_scales + 4 * (u32)(task.group * BM + task.row)),
-                             "f"(scale.scale)
-                             : "memory");
+                store_shared(j.at.a_scales + 4 * (u32)(task.group * BM + task.row), float_bits(scale.scale));
         }
     }
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -627,71 +404,135 @@ CBN_INLINE void quantize_tokens(const gemm_args &p, const job &j, int warp)
 
 /* ---- a tile ---- */
 
-CBN_INLINE void promote(accumulators &total, const accumulators &part, const job &j, int group, u32 w_scales)
+typedef accumulators parts[DEPTH];
+
+/* What the parts of one group are multiplied by: per block of 8 tokens, tokens 2 t and 2 t + 1; rows g and g + 8. */
+struct factors {
+    float upper[BM / 4], lower[ROW_SCALES > 1 ? BM / 4 : 1];
+};
+
+CBN_INLINE factors factors_of(const job &j, int group, u32 w_scales)
 {
+    factors f;
     int lane = threadIdx.x % 32;
-    u32 sw_at = words_at<W_SCALE>(w_scales, j.cta, group, ROW_SCALES);
-    u32 sa_at = words_at<A_SCALE>(j.at.a_scales, j.cta, group, BM) + 8 * (lane % 4);
+    u32 sw_at = words_at<W_SCALE>(w_scales, j, group, ROW_SCALES);
+    u32 sa_at = words_at<A_SCALE>(j.at.a_scales, j, group, j.pitch) + 8 * (lane % 4);
     if (ROW_SCALES > 1)
         sw_at += 4 * (threadIdx.x / 32 % 4 * 16 + lane / 4);
     float upper = scale_of<W_SCALE>(load_shared(sw_at), group);
-    float lower = ROW_SCALES > 1 ? scale_of<W_SCALE>(load_shared(sw_at + 32), group) : upper;
+    float lower = ROW_SCALES > 1 ? scale_of<W_SCALE>(load_shared(sw_at + 32), group) : 0.0f;
 #pragma unroll
     for (int b = 0; b < TOKEN_BLOCKS; b++) {
         u32 words[2];
-        asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "r"(sa_at + 32 * b));
+        load_shared_2(sa_at + 32 * b, words);
 #pragma unroll
         for (int t = 0; t < 2; t++) {
-            float sa = scale_of<A_SCALE>(words[t], group);
-            total[4 * b + t] = fma_rn(part[4 * b + t], mul_rn(sa, upper), total[4 * b + t]);
-            total[4 * b + 2 + t] = fma_rn(part[4 * b + 2 + t], mul_rn(sa, lower), total[4 * b + 2 + t]);
+            f.upper[2 * b + t] = mul_rn(scale_of<A_SCALE>(words[t], group), upper);
+            if (ROW_SCALES > 1)
+                f.lower[(2 * b + t) % (sizeof(f.lower) / 4)] = mul_rn(scale_of<A_SCALE>(words[t], group), lower);
         }
+    }
+    return f;
+}
+
+CBN_INLINE void promote(accumulators &total, const accumulators &part, const factors &f)
+{
+#pragma unroll
+    for (int i = 0; i < BM / 2; i++) {
+        int token = i / 4 * 2 + i % 2;
+        float factor = ROW_SCALES > 1 && i % 4 >= 2 ? f.lower[token % (sizeof(f.lower) / 4)] : f.upper[token];
+        total[i] = fma_rn(part[i], factor, total[i]);
     }
 }
 
-/* A warpgroup's place in its ring. */
+/* The warpgroup's places: the next stage to multiply, and the next to give back. */
 struct reader {
-    int stage;
-    u32 parity;
+    cursor multiply, release;
 };
 
-/* All of the warpgroup's groups of one tile. What a last, partial stage holds besides is multiplied and dropped. */
-CBN_INLINE void run_share(accumulators &total, const job &j, int warpgroup, reader &r, u32 w_scales)
+/* Starts the products of a fill. */
+CBN_INLINE void multiply_fill(parts &part, const job &j, reader &r, int fill)
 {
-    share s = share_of_warpgroup(j, warpgroup);
-    bool elected = threadIdx.x % 32 == 0;
-#pragma unroll 1
-    for (int done = 0; done < s.count; done += DEPTH) {
-        accumulators part[DEPTH];
-        u32 stage = stage_of(j, warpgroup, r.stage);
-        u32 codes = FUSED ? j.at.codes + (u32)((s.first + done - j.cta.first) * A_BYTES) : stage + DEPTH * W_BYTES;
-        u64 w = descriptor_of(stage), a = descriptor_of(codes);
-        barrier_wait(full_barrier(j, warpgroup, r.stage), r.parity);
-        multiply_fence();
+    u32 stage = stage_at(j, r.multiply.stage);
+    u32 codes = FUSED ? j.at.codes + (u32)(fill * DEPTH) * A_BYTES : stage + DEPTH * W_BYTES;
+    u64 w = descriptor_of(stage), a = descriptor_of(codes);
+    barrier_wait(full_barrier(j, r.multiply.stage), r.multiply.parity);
+    advance(r.multiply, j);
+    multiply_fence();
 #pragma unroll
-        for (int i = 0; i < DEPTH; i++) {
+    for (int i = 0; i < DEPTH; i++) {
 #pragma unroll
-            for (int q = 0; q < 4; q++) /* 32 of K: 32 bytes further */
-                multiply(part[i], w + i * (W_BYTES >> 4) + 2 * q, a + i * (A_BYTES >> 4) + 2 * q, q > 0);
-            multiply_commit();
-        }
-#pragma unroll
-        for (int i = 0; i < DEPTH; i++) {
-            multiply_wait_but(DEPTH - 1 - i);
-            multiply_settle(part[i]);
-            if (i == DEPTH - 1 && elected)
-                barrier_arrive(empty_barrier(j, warpgroup, r.stage));
-            if (i == 0 || done + i < s.count)
-                promote(total, part[i], j, s.first + done + i, w_scales);
-        }
-        if (++r.stage == j.stages) {
-            r.stage = 0;
-            r.parity ^= 1;
-        }
+        for (int q = 0; q < 4; q++) /* 32 of K: 32 bytes further */
+            multiply(part[i], w + i * (W_BYTES >> 4) + 2 * q, a + i * (A_BYTES >> 4) + 2 * q, q > 0);
+        multiply_commit();
     }
 }
 
-static_assert(DEPTH <= 4, "multiply_wait_but leaves three at most");
+/* Waits for part I of a fill, adds it, and goes on to the next; a stage's last, partial part is multiplied and dropped. */
+template <int YOUNGER, int I>
+CBN_INLINE void promote_parts(accumulators &total, parts &part, const factors (&f)[DEPTH], const job &j, reader &r,
+                              int count)
+{
+    multiply_wait<YOUNGER + DEPTH - 1 - I>();
+    multiply_settle(part[I]);
+    if (I == DEPTH - 1) {
+        if (threadIdx.x % 32 == 0)
+            barrier_arrive(empty_barrier(j, r.release.stage));
+        advance(r.release, j);
+    }
+    if (I == 0 || I < count)
+        promote(total, part[I], f[I]);
+    if constexpr (I + 1 < DEPTH)
+        promote_parts<YOUNGER, I + 1>(total, part, f, j, r, count);
+}
+
+/* YOUNGER groups are in flight behind the fill's. */
+template <int YOUNGER>
+CBN_INLINE void promote_fill(accumulators &total, parts &part, const job &j, reader &r, int fill, u32 w_scales)
+{
+    factors f[DEPTH];
+#pragma unroll
+    for (int i = 0; i < DEPTH; i++)
+        f[i] = factors_of(j, j.groups.first + fill * DEPTH + i, w_scales);
+    promote_parts<YOUNGER, 0>(total, part, f, j, r, j.groups.count - fill * DEPTH);
+}
+
+CBN_INLINE bool next_is_full(const job &j, const reader &r)
+{
+    return __all_sync(0xFFFFFFFFu, barrier_done(full_barrier(j, r.multiply.stage), r.multiply.parity));
+}
+
+/* Promotes the fill in `now`, and starts the next in `then`: before, if it is there, or else after. */
+CBN_INLINE void turn(accumulators &total, parts &now, parts &then, const job &j, reader &r, int fill, u32 w_scales)
+{
+    if (next_is_full(j, r)) {
+        multiply_fill(then, j, r, fill + 1);
+        promote_fill<DEPTH>(total, now, j, r, fill, w_scales);
+    } else {
+        promote_fill<0>(total, now, j, r, fill, w_scales);
+        multiply_fill(then, j, r, fill + 1);
+    }
+}
+
+CBN_INLINE void run_groups(accumulators &total, const job &j, reader &r, u32 w_scales)
+{
+    parts even, odd;
+    if (j.fills == 0)
+        return;
+    multiply_fill(even, j, r, 0);
+    int fill = 0;
+#pragma unroll 1
+    for (; fill + 2 < j.fills; fill += 2) {
+        turn(total, even, odd, j, r, fill, w_scales);
+        turn(total, odd, even, j, r, fill + 1, w_scales);
+    }
+    if (fill + 1 < j.fills) {
+        turn(total, even, odd, j, r, fill, w_scales);
+        promote_fill<0>(total, odd, j, r, fill + 1, w_scales);
+    } else {
+        promote_fill<0>(total, even, j, r, fill, w_scales);
+    }
+}
 
 /* ---- the output ---- */
 
@@ -716,12 +557,12 @@ CBN_INLINE void store_columns(const gemm_args &p, const job &j, int token, i64 c
         asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(address), "r"(low), "r"(high) : "memory");
 }
 
-/* One source: fragments go straight to D. Lanes of even rows take the upper half of a block, odd ones the lower. */
+/* No cluster: fragments go straight to D. Lanes of even rows take the upper half of a block, odd ones the lower. */
 CBN_INLINE void store_fragments(const gemm_args &p, const job &j, const accumulators &total, i64 column)
 {
     int lane = threadIdx.x % 32, row = lane / 4;
     bool odd = row & 1;
-    column += threadIdx.x / 32 % 4 * 16 + (odd ? row + 7 : row);
+    column += threadIdx.x / 32 * 16 + (odd ? row + 7 : row);
 #pragma unroll
     for (int b = 0; b < TOKEN_BLOCKS; b++) {
 #pragma unroll
@@ -733,30 +574,15 @@ CBN_INLINE void store_fragments(const gemm_args &p, const job &j, const accumula
     }
 }
 
-CBN_INLINE void store_shared(u32 address, float first, float second)
+/* Rows by eight: half h of warp w's fragments is eighth 2 w + h of the tile, which CTA (2 w + h) split / 8 owns. */
+CBN_INLINE void send_fragments(const job &j, const accumulators &total)
 {
-    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(first), "f"(second) : "memory");
-}
-
-/*
- * Rows by eight: half h of warp w's fragments is eighth 2 w + h of the tile, which CTA (2 w + h) split / 8 owns. A CTA
- * that is not in a cluster has no remote stores.
- */
-CBN_INLINE void send_fragments(const job &j, const accumulators &total, int warpgroup)
-{
-    int lane = threadIdx.x % 32, owned = 8 / j.split, source = j.rank * WARPGROUPS + warpgroup;
+    int lane = threadIdx.x % 32, owned = 8 / j.split;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        int eighth = threadIdx.x / 32 % 4 * 2 + h, owner = eighth / owned;
-        u32 to = j.at.exchange + (u32)((source * owned + eighth % owned) * TOKEN_BLOCKS * 256 + lane * 8);
-        if (j.split == 1) {
-#pragma unroll
-            for (int b = 0; b < TOKEN_BLOCKS; b++)
-                store_shared(to + b * 256, total[4 * b + 2 * h], total[4 * b + 2 * h + 1]);
-            continue;
-        }
-        u32 barrier = address_in(received_barrier(j), owner);
-        to = address_in(to, owner);
+        int eighth = threadIdx.x / 32 * 2 + h, owner = eighth / owned;
+        u32 place = (u32)((j.rank * owned + eighth % owned) * TOKEN_BLOCKS * 256 + lane * 8);
+        u32 to = address_in(j.at.exchange + place, owner), barrier = address_in(received_barrier(j), owner);
 #pragma unroll
         for (int b = 0; b < TOKEN_BLOCKS; b++)
             store_remote(to + b * 256, total[4 * b + 2 * h], total[4 * b + 2 * h + 1], barrier);
@@ -765,36 +591,33 @@ CBN_INLINE void send_fragments(const job &j, const accumulators &total, int warp
 
 template <int SOURCES> CBN_INLINE void add_sources(u32 from, int step, float (&sum)[2])
 {
-    float value[SOURCES][2];
+    u32 words[SOURCES][2];
 #pragma unroll
     for (int i = 0; i < SOURCES; i++)
-        asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(value[i][0]), "=f"(value[i][1]) : "r"(from + i * step));
-    sum[0] = value[0][0];
-    sum[1] = value[0][1];
+        load_shared_2(from + i * step, words[i]);
+    sum[0] = bits_float(words[0][0]);
+    sum[1] = bits_float(words[0][1]);
 #pragma unroll
     for (int i = 1; i < SOURCES; i++) {
-        asm("add.rn.f32 %0, %0, %1;" : "+f"(sum[0]) : "f"(value[i][0]));
-        asm("add.rn.f32 %0, %0, %1;" : "+f"(sum[1]) : "f"(value[i][1]));
+        asm("add.rn.f32 %0, %0, %1;" : "+f"(sum[0]) : "f"(bits_float(words[i][0])));
+        asm("add.rn.f32 %0, %0, %1;" : "+f"(sum[1]) : "f"(bits_float(words[i][1])));
     }
 }
 
-/* What was received, added in source order: a warp takes a block of eight rows by eight tokens at a time. */
+/* What was received, added in the cluster's order: a warp takes a block of eight rows by eight tokens at a time. */
 CBN_INLINE void store_received(const gemm_args &p, const job &j, i64 column)
 {
-    int lane = threadIdx.x % 32, row = lane / 4, owned = 8 / j.split, sources = j.split * WARPGROUPS;
+    int lane = threadIdx.x % 32, row = lane / 4, owned = 8 / j.split, step = owned * TOKEN_BLOCKS * 256;
     bool odd = row & 1;
     for (int block = threadIdx.x / 32; block < owned * TOKEN_BLOCKS; block += MATH_WARPS) {
         u32 from = j.at.exchange + (u32)(block * 256 + lane * 8);
-        int step = owned * TOKEN_BLOCKS * 256;
         float sum[2];
-        if (sources == 2)
+        if (j.split == 2)
             add_sources<2>(from, step, sum);
-        else if (sources == 4)
+        else if (j.split == 4)
             add_sources<4>(from, step, sum);
-        else if (sources == 8)
-            add_sources<8>(from, step, sum);
         else
-            add_sources<16>(from, step, sum);
+            add_sources<8>(from, step, sum);
         float other = __shfl_xor_sync(0xFFFFFFFFu, odd ? sum[0] : sum[1], 4);
         int eighth = j.rank * owned + block / TOKEN_BLOCKS, token = block % TOKEN_BLOCKS * 8 + lane % 4 * 2 + odd;
         store_columns(p, j, token, column + eighth * 8 + (row & ~1), odd ? other : sum[0], odd ? sum[1] : other);
@@ -805,23 +628,19 @@ CBN_INLINE void store_received(const gemm_args &p, const job &j, i64 column)
 CBN_INLINE void release_exchange(const job &j)
 {
     math_sync();
-    if (j.split > 1 && (int)threadIdx.x < j.split)
+    if ((int)threadIdx.x < j.split)
         barrier_arrive_remote(address_in(drained_barrier(j), threadIdx.x));
     __syncwarp();
 }
 
-CBN_INLINE void exchange(const gemm_args &p, const job &j, const accumulators &total, int warpgroup, i64 column,
-                         int round)
+CBN_INLINE void exchange(const gemm_args &p, const job &j, const accumulators &total, i64 column, int round)
 {
     bool last = round + 1 == j.rounds;
-    if (round > 0 && j.split > 1)
+    if (round > 0)
         barrier_wait_cluster(drained_barrier(j), (round - 1) & 1);
-    send_fragments(j, total, warpgroup);
-    if (j.split > 1)
-        barrier_wait_cluster(received_barrier(j), round & 1);
-    else
-        math_sync();
-    if (!last && j.split > 1 && threadIdx.x == 0)
+    send_fragments(j, total);
+    barrier_wait_cluster(received_barrier(j), round & 1);
+    if (!last && threadIdx.x == 0)
         barrier_expect(received_barrier(j), EXCHANGE_BYTES);
     __syncwarp();
     store_received(p, j, column);
@@ -829,20 +648,20 @@ CBN_INLINE void exchange(const gemm_args &p, const job &j, const accumulators &t
         release_exchange(j);
 }
 
-CBN_INLINE void run_tiles(const swap_ab_args &p, const job &j, int warpgroup)
+CBN_INLINE void run_tiles(const swap_ab_args &p, const job &j)
 {
-    reader r = {0, 0};
+    reader r = {{0, 0}, {0, 0}};
 #pragma unroll 1
     for (int round = 0; round < j.rounds; round++) {
         int tile = j.first_tile + round * j.tile_step, buffer = round & 1;
         accumulators total = {};
         if (round + 1 < j.rounds)
             copy_weight_scales(p.gemm, j, tile + j.tile_step, buffer ^ 1);
-        run_share(total, j, warpgroup, r, j.at.w_scales + (u32)(buffer * j.at.w_scales_bytes));
-        if (j.split * WARPGROUPS == 1)
+        run_groups(total, j, r, j.at.w_scales + (u32)(buffer * j.at.w_scales_bytes));
+        if (j.split == 1)
             store_fragments(p.gemm, j, total, (i64)tile * TILE_ROWS);
         else
-            exchange(p.gemm, j, total, warpgroup, (i64)tile * TILE_ROWS, round);
+            exchange(p.gemm, j, total, (i64)tile * TILE_ROWS, round);
         if (round + 1 < j.rounds) {
             copy_words_wait();
             math_sync();
@@ -850,32 +669,38 @@ CBN_INLINE void run_tiles(const swap_ab_args &p, const job &j, int warpgroup)
     }
 }
 
-CBN_INLINE void run_math(const swap_ab_args &p, job &j)
+CBN_INLINE void run_math(const swap_ab_args &p, job &j, int warp)
 {
-    int warp = threadIdx.x / 32;
     cluster_arrive(j);
     if (!FUSED && threadIdx.x == 0) {
         prefetch_map(p.a);
         prefetch_map(p.a_tail);
     }
     __syncwarp();
-    if (early(p))
+    if (early(p)) {
         copy_weight_scales(p.gemm, j, j.first_tile, 0);
+        copy_words_wait();
+    }
     asm volatile("bar.sync %0, %1;" ::"n"(BARRIER_ALL), "n"(THREADS) : "memory");
     cluster_wait(j);
     pdl_wait();
     j.valid = span_count(j.m0, valid_rows(p.gemm.m_valid, p.gemm.m), BM);
-    if (!FUSED) {
+    if (!FUSED)
         copy_first_codes(p, j, warp);
+    if (!FUSED && !j.bulk)
         copy_token_scales(p.gemm, j);
-    }
     if (!early(p))
         copy_weight_scales(p.gemm, j, j.first_tile, 0);
     if (FUSED)
         quantize_tokens(p.gemm, j, warp);
-    copy_words_wait();
-    math_sync();
-    run_tiles(p, j, warp / 4);
+    if (FUSED || !j.bulk || !early(p)) {
+        copy_words_wait();
+        math_sync();
+    }
+    if (j.bulk && j.groups.count > 0)
+        barrier_wait(scales_barrier(j), 0);
+    __syncwarp();
+    run_tiles(p, j);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
@@ -888,5 +713,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     if (warp == MATH_WARPS)
         run_producer(p, j);
     else
-        run_math(p, j);
+        run_math(p, j, warp);
 }

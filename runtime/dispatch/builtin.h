@@ -13,12 +13,12 @@
 /*
  * Facts of fp8_gemm, in the order of its table. Dtypes, formats and granularities are the public enums' numbers.
  * align: the largest power of two, at most 16, that divides in bytes every base address and row stride of a, w and d.
- * split, warpgroups, slice: how swap_ab cuts K, from n, k, sms and max_sms (cbn__gemm_derive): CTAs of a cluster, warpgroups
- * of a CTA, and the groups of 128 that the longest share of a CTA has.
+ * split, slice: how swap_ab cuts K, from n, k, sms and max_sms (cbn__gemm_derive): CTAs of a cluster, and the groups of
+ * 128 in the longest share of one.
  */
 #define CBN__GEMM_FACT_MAP(X)                                                                                          \
     X(m) X(n) X(k) X(in) X(out) X(a_scale) X(w_scale) X(w_gran) X(bias) X(pow2) X(propagate) X(align) X(pdl) X(arch)   \
-    X(sms) X(max_sms) X(split) X(warpgroups) X(slice)
+    X(sms) X(max_sms) X(split) X(slice)
 
 enum cbn__gemm_fact {
 #define CBN__X(name) CBN__GEMM_FACT_##name,

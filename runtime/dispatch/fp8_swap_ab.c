@@ -30,9 +30,8 @@ _Static_assert(offsetof(struct cbn__swap_ab_args, w) == 192, "templates/fp8_args
                                   .buckets = table}
 #define COMMON_PARAMS                                                                                                  \
     FACT_PARAM(OUT, "out"), FACT_PARAM(W_SCALE, "w_scale"), FACT_PARAM(W_GRAN, "w_gran"), FACT_PARAM(BIAS, "bias"),    \
-        FACT_PARAM(PDL, "pdl"), CONST_PARAM(VEC, 16), BUCKET_PARAM(WARPGROUPS, "warpgroups", warpgroups)
+        FACT_PARAM(PDL, "pdl"), CONST_PARAM(VEC, 16)
 
-static const struct cbn_bucket warpgroups[] = {{1, 1}, {INT64_MAX, 2}};
 static const struct cbn_bucket tokens[] = {{8, 8}, {16, 16}, {24, 24}, {32, 32}, {48, 48}, {INT64_MAX, 64}};
 static const struct cbn_bucket depths[] = {{32, 2}, {INT64_MAX, 1}};
 /* Scales of codes that this library makes are fp32. */
@@ -68,25 +67,35 @@ static int64_t allowed_sms(const int64_t *facts)
 }
 
 /*
- * Enough CTAs to keep every SM's share of the memory busy, at most two an SM, and slices of at least SLICE_MIN groups:
- * below that the sum over the cluster costs more than the shorter stream saves.
+ * An SM takes in about 22 bytes a cycle whatever is in flight (measured on an H200: layers whose CTAs lie unevenly on the
+ * SMs took 379 cycles a group of the busiest SM), so the busiest SM's groups decide. A CTA costs about a group and a half
+ * more, and one that is alone on its SM four besides, which others would hide. More CTAs must gain 12 %: they exchange
+ * more. Doubled, to stay in integers.
  */
-#define SLICE_MIN 6
+static int64_t busiest_groups(int64_t tiles, int64_t groups, int64_t split, int64_t sms)
+{
+    int64_t ctas = cbn__geometry_ceil(cbn__geometry_product(tiles, split), sms);
+    int64_t cost = cbn__geometry_product(ctas, 2 * cbn__geometry_ceil(groups, split) + 3);
+    return ctas == 1 ? cost + 8 : cost;
+}
+
+#define SLICE_MIN 6   /* below, the sum over the cluster costs more than the shorter stream saves */
 #define TOKEN_TILES 2 /* up to 128 tokens; within a budget of SMs, all their CTAs count */
 #define SPLIT_MAX 8   /* the largest cluster that every device with clusters has */
 
-static bool wants_more(int64_t split, int64_t tiles, int64_t groups, int64_t sms)
-{
-    bool idle = tiles * split * 4 < sms * 3 && groups / (split * 2) >= SLICE_MIN;
-    return idle || cbn__geometry_ceil(groups, split) >= CBN__SWAP_AB_SLICE_END;
-}
-
 static int64_t choose_split(int64_t tiles, int64_t groups, int64_t sms)
 {
-    int64_t split = 1;
-    while (split < SPLIT_MAX && split * 2 * TOKEN_TILES <= sms && wants_more(split, tiles, groups, sms))
-        split *= 2;
-    return split;
+    int64_t best = 1, best_cost = busiest_groups(tiles, groups, 1, sms);
+    for (int64_t split = 2; split <= SPLIT_MAX && split * TOKEN_TILES <= sms; split *= 2) {
+        bool too_long = cbn__geometry_ceil(groups, best) >= CBN__SWAP_AB_SLICE_END;
+        int64_t cost = busiest_groups(tiles, groups, split, sms);
+        bool gains = cbn__geometry_product(cost, 25) < cbn__geometry_product(best_cost, 22);
+        if (!too_long && (groups / split < SLICE_MIN || !gains))
+            continue;
+        best = split;
+        best_cost = cost;
+    }
+    return best;
 }
 
 void cbn__gemm_derive(int64_t *facts)
@@ -96,7 +105,6 @@ void cbn__gemm_derive(int64_t *facts)
     int64_t split = choose_split(tiles, groups, sms);
     FACT(facts, split) = split;
     FACT(facts, slice) = cbn__geometry_ceil(groups, split);
-    FACT(facts, warpgroups) = 1;
 }
 
 /* ---- geometry ---- */
@@ -107,64 +115,94 @@ static int64_t round_up(int64_t value, int64_t step)
 }
 
 struct shared_need {
-    int64_t fixed, stage, stages_max; /* stages_max: of one warpgroup, more are never filled */
+    int64_t fixed, stage, stages_max; /* more stages are never filled */
 };
 
 /* The template lays these out in this order (fp8_swap_ab.cuh, struct layout). */
 static struct shared_need shared_need_of(const int64_t *params, const int64_t *facts, int64_t tiles_per_cta)
 {
-    int64_t bm = params[CBN__SWAP_AB_BM], depth = params[CBN__SWAP_AB_DEPTH], groups = params[CBN__SWAP_AB_WARPGROUPS];
-    int64_t slice = FACT(facts, slice), sources = FACT(facts, split) * groups;
+    int64_t bm = params[CBN__SWAP_AB_BM], depth = params[CBN__SWAP_AB_DEPTH], slice = FACT(facts, slice);
     bool fused = params[CBN__SWAP_AB_IN] != CBN_DTYPE_E4M3;
     int64_t rows = params[CBN__SWAP_AB_W_GRAN] == CBN_GRAN_ROW ? TILE_ROWS : 1;
     struct shared_need need = {0};
-    need.stage = depth * (TILE_ROWS + (fused ? 0 : bm)) * GROUP_BYTES;
-    need.stages_max = cbn__geometry_ceil(cbn__geometry_ceil(slice, groups), depth) * tiles_per_cta;
+    need.stage = depth * (TILE_ROWS + (fused ? 0 : bm)) * GROUP_BYTES + 16; /* two barriers */
+    need.stages_max = cbn__geometry_product(cbn__geometry_ceil(slice, depth), tiles_per_cta);
     need.fixed = 1024; /* alignment */
     if (fused)
         need.fixed += round_up(slice + depth, depth) * bm * GROUP_BYTES;
-    if (sources > 1)
-        need.fixed += groups * TILE_ROWS * bm * 4;
-    need.fixed += (slice + 4) * bm * 4;           /* activations' scales */
+    if (FACT(facts, split) > 1)
+        need.fixed += TILE_ROWS * bm * 4;
+    need.fixed += (slice + 4) * bm * 4;            /* activations' scales */
     need.fixed += 2 * (slice + 4) * rows * 4 + 32; /* weights' scales, of this tile and of the next */
-    need.fixed += 64;                             /* barriers that are not of the ring */
+    need.fixed += 64;                              /* barriers that are not of the ring */
     return need;
+}
+
+/*
+ * Clusters that run at once with so many CTAs an SM: all of two, of more what fits the GPCs, about ten elevenths (measured
+ * on an H200 for 4 and 8: 30 and 15 with one CTA an SM, 62 and 30 with two, 92 and 45 with three).
+ */
+static int64_t resident_clusters(int64_t split, int64_t per_sm, int64_t sms)
+{
+    int64_t usable = split > 2 ? sms * 10 / 11 : sms;
+    int64_t clusters = usable * per_sm / split;
+    return clusters < 1 ? 1 : clusters;
 }
 
 #define KIB INT64_C(1024)
 #define SHARED_ONE (220 * KIB)  /* one CTA an SM */
 #define SHARED_TWO (112 * KIB)  /* two: the next kernel's ring fills while this one runs */
 #define SHARED_THREE (74 * KIB) /* three */
+#define SLICE_SHORT 20          /* groups: a ring of SHARED_TWO holds most of them */
+#define SLICE_LONG 40           /* groups: three small rings an SM would lag behind two larger ones */
+#define SLICE_TINY 8            /* groups: a CTA's start and end show, unless another one works meanwhile */
 
-static int64_t shared_budget(int64_t ctas, int64_t sms)
+struct cut {
+    int64_t clusters, rounds, shared_bytes;
+};
+
+static struct cut stride_over(int64_t tiles, int64_t limit, int64_t shared_bytes)
 {
-    return ctas <= sms ? SHARED_TWO : SHARED_THREE;
+    int64_t rounds = cbn__geometry_ceil(tiles, limit < 1 ? 1 : limit);
+    rounds = rounds < 1 ? 1 : rounds;
+    return (struct cut){cbn__geometry_ceil(tiles, rounds), rounds, shared_bytes};
+}
+
+/* All tiles at once where they fit the SMs, else clusters that stride over them. */
+static struct cut cut_of(int64_t tiles, int64_t split, int64_t slice, int64_t sms)
+{
+    if (tiles <= resident_clusters(split, 1, sms))
+        return (struct cut){tiles, 1, slice <= SLICE_SHORT ? SHARED_TWO : SHARED_ONE};
+    if (tiles <= resident_clusters(split, 2, sms))
+        return (struct cut){tiles, 1, slice > SLICE_LONG ? SHARED_TWO : SHARED_THREE};
+    if (tiles <= resident_clusters(split, 3, sms))
+        return (struct cut){tiles, 1, SHARED_THREE};
+    if (slice <= SLICE_TINY)
+        return stride_over(tiles, resident_clusters(split, 2, sms), SHARED_THREE);
+    return stride_over(tiles, resident_clusters(split, 1, sms), SHARED_ONE);
 }
 
 void cbn__swap_ab_place(const int64_t *params, const int64_t *facts, struct cbn_geometry *ret_geometry)
 {
-    int64_t bm = params[CBN__SWAP_AB_BM], warpgroup_count = params[CBN__SWAP_AB_WARPGROUPS];
-    int64_t tiles = cbn__geometry_ceil(FACT(facts, n), TILE_ROWS);
+    int64_t tiles = cbn__geometry_ceil(FACT(facts, n), TILE_ROWS), sms = allowed_sms(facts);
     int64_t split = FACT(facts, split) < 1 ? 1 : FACT(facts, split); /* 0: enumeration asks for any shape */
-    int64_t token_tiles = FACT(facts, m) < 1 ? 1 : cbn__geometry_ceil(FACT(facts, m), bm), sms = allowed_sms(facts);
+    int64_t token_tiles = FACT(facts, m) < 1 ? 1 : cbn__geometry_ceil(FACT(facts, m), params[CBN__SWAP_AB_BM]);
     bool bounded = FACT(facts, max_sms) > 0 && FACT(facts, max_sms) < FACT(facts, sms);
-    int64_t limit = bounded ? sms / (split * token_tiles) : 2 * sms / split;
-    int64_t rounds = cbn__geometry_ceil(tiles, limit < 1 ? 1 : limit);
-    int64_t clusters = cbn__geometry_ceil(tiles, rounds < 1 ? 1 : rounds);
-    struct shared_need need = shared_need_of(params, facts, rounds);
-    int64_t budget = shared_budget(clusters * split, sms);
-    if (budget < need.fixed + 2 * warpgroup_count * (need.stage + 16))
-        budget = SHARED_ONE;
-    int64_t stages = (budget - need.fixed) / (warpgroup_count * (need.stage + 16));
+    struct cut cut = bounded ? stride_over(tiles, sms / (split * token_tiles), SHARED_ONE)
+                             : cut_of(tiles, split, FACT(facts, slice), sms);
+    struct shared_need need = shared_need_of(params, facts, cut.rounds);
+    if (cut.shared_bytes < need.fixed + 2 * need.stage)
+        cut.shared_bytes = SHARED_ONE;
+    int64_t stages = (cut.shared_bytes - need.fixed) / need.stage;
     if (stages > need.stages_max)
         stages = need.stages_max;
     if (stages < 1)
         stages = 1;
     *ret_geometry = (struct cbn_geometry){
-        .grid = {(uint32_t)(clusters * split), (uint32_t)token_tiles, 1},
-        .block = {(uint32_t)(128 * warpgroup_count + 32), 1, 1},
+        .grid = {(uint32_t)(cut.clusters * split), (uint32_t)token_tiles, 1},
+        .block = {128 + 32, 1, 1},
         .cluster = {(uint32_t)split, 1, 1},
-        .shared_bytes = (uint32_t)(need.fixed + stages * warpgroup_count * (need.stage + 16)),
+        .shared_bytes = (uint32_t)(need.fixed + stages * need.stage),
     };
     if (params[CBN__SWAP_AB_IN] == CBN_DTYPE_E4M3 && FACT(facts, in) != CBN_DTYPE_E4M3)
         ret_geometry->workspace_bytes = (uint64_t)cbn__gemm_workspace_of(FACT(facts, m), FACT(facts, k)).bytes;

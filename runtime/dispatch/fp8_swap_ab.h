@@ -18,9 +18,8 @@ enum cbn__swap_ab_param {
     CBN__SWAP_AB_PROPAGATE,
     CBN__SWAP_AB_PDL,
     CBN__SWAP_AB_VEC,
-    CBN__SWAP_AB_BM,         /* tokens of a tile */
-    CBN__SWAP_AB_DEPTH,      /* K groups of a stage */
-    CBN__SWAP_AB_WARPGROUPS, /* each with a share of the CTA's K */
+    CBN__SWAP_AB_BM,    /* tokens of a tile */
+    CBN__SWAP_AB_DEPTH, /* K groups of a stage */
     CBN__SWAP_AB_PARAM_COUNT
 };
 

@@ -272,7 +272,6 @@ START_TEST(facts_of_the_default_profile)
     int64_t split = facts[CBN__GEMM_FACT_split], slice = facts[CBN__GEMM_FACT_slice];
     ck_assert(split == 1 || split == 2 || split == 4 || split == 8);
     ck_assert_int_eq(slice, (56 + split - 1) / split);
-    ck_assert_int_ge(facts[CBN__GEMM_FACT_warpgroups], 1);
     query = quantize_query(5, 8, 4096);
     query.arch = CBN_ARCH(89, 0);
     query.profile.act_scale = CBN_LAYOUT_PACKED_COL;
@@ -537,7 +536,7 @@ static void check_swap_ab(struct cbn_query query, int64_t split)
     ck_assert_int_le(geometry.grid[0] / split, tiles);
     ck_assert_int_eq(geometry.grid[1], (query.m + bm - 1) / bm);
     ck_assert_uint_eq(geometry.grid[2], 1);
-    ck_assert_int_eq(geometry.block[0], 128 * param(&query, params, "WARPGROUPS") + 32);
+    ck_assert_int_eq(geometry.block[0], 128 + 32);
     ck_assert_msg(geometry.shared_bytes > 0 && geometry.shared_bytes <= SHARED_MAX, "%s m=%lld n=%lld k=%lld: %u bytes",
                   name, (long long)query.m, (long long)query.n, (long long)query.k, geometry.shared_bytes);
     if (max_sms > 1)

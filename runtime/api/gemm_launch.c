@@ -17,9 +17,8 @@ int32_t cbn__gemm_ops_begin(struct cbn_runtime *runtime, uint32_t flags, uint32_
                             struct cbn__gemm_ops *ret_ops, struct cbn_error *err)
 {
     int32_t status = cbn__op_begin(runtime, "fp8_gemm", flags, miss_policy, &ret_ops->gemm, err);
-    return status == CBN_STATUS_OK
-               ? cbn__op_begin(runtime, "fp8_quantize", flags, miss_policy, &ret_ops->quantize, err)
-               : status;
+    return status == CBN_STATUS_OK ? cbn__op_begin(runtime, "fp8_quantize", flags, miss_policy, &ret_ops->quantize, err)
+                                   : status;
 }
 
 void cbn__gemm_ops_place(struct cbn__gemm_ops *ops, const struct cbn__device_facts *device, uint32_t max_sms,
@@ -213,8 +212,7 @@ static int32_t launch_mapped(const struct cbn__gemm_way *way, struct step *gemm,
     bool quantizes = cbn__gemm_quantizes_first(gemm->choice.candidate, gemm->choice.spec.params, call->facts);
     int32_t status = CBN_STATUS_OK;
     if (quantizes) {
-        const struct cbn__gemm_workspace workspace =
-            cbn__gemm_workspace_of(call->arguments.m, call->arguments.k);
+        const struct cbn__gemm_workspace workspace = cbn__gemm_workspace_of(call->arguments.m, call->arguments.k);
         quantized = quantizer_args(&call->arguments, &workspace, way->workspace);
         take_codes(&arguments.gemm, &quantized);
         status = cbn__gemm_choose_quantizer(quantize, call->facts, &first.choice, err);

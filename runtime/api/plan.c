@@ -124,8 +124,8 @@ static int load_spec(void *user, const struct cbn__candidate *candidate, const i
 static int32_t load_all(const struct cbn_plan *plan, int64_t max_m, struct cbn_error *err)
 {
     struct loading loading = {plan, CBN_STATUS_OK, err};
-    int32_t status =
-        cbn__enumerate_sweep(plan->ops.gemm.family, plan->sweep, max_m, &plan->ops.gemm.route, load_spec, &loading, err);
+    int32_t status = cbn__enumerate_sweep(plan->ops.gemm.family, plan->sweep, max_m, &plan->ops.gemm.route, load_spec,
+                                          &loading, err);
     return status == CBN_STATUS_OK ? loading.status : status;
 }
 

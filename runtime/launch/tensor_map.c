@@ -44,6 +44,5 @@ int32_t cbn__tensor_map_encode(const struct cbn__driver *driver, const struct cb
         ret_map, CU_TENSOR_MAP_DATA_TYPE_UINT8, depth ? 3 : 2, (void *)(uintptr_t)codes->address, extents, strides, box,
         element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    return result == CUDA_SUCCESS ? CBN_STATUS_OK
-                                  : cbn__driver_error(driver, result, "cuTensorMapEncodeTiled", err);
+    return result == CUDA_SUCCESS ? CBN_STATUS_OK : cbn__driver_error(driver, result, "cuTensorMapEncodeTiled", err);
 }

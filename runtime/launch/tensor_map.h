@@ -18,10 +18,10 @@ struct cbn__codes {
 };
 
 /*
- * Encodes into ret_map, CBN__TENSOR_MAP_BYTES at a multiple of CBN__TENSOR_MAP_ALIGN. depth 0: the matrix as it is, a box
- * is 128 bytes of K by box_rows, zeros past its ends. Else only the whole groups of 128, as [k/128, rows, 128]: a box
- * takes depth groups of box_rows rows; k/128 is at least depth. Work of the host: legal under capture. UNSUPPORTED where
- * a map cannot hold the extents.
+ * Encodes into ret_map, CBN__TENSOR_MAP_BYTES at a multiple of CBN__TENSOR_MAP_ALIGN. depth 0: the matrix as it is, a
+ * box is 128 bytes of K by box_rows, zeros past its ends. Else only the whole groups of 128, as [k/128, rows, 128]: a
+ * box takes depth groups of box_rows rows; k/128 is at least depth. Work of the host: legal under capture. UNSUPPORTED
+ * where a map cannot hold the extents.
  */
 int32_t cbn__tensor_map_encode(const struct cbn__driver *driver, const struct cbn__codes *codes, uint32_t box_rows,
                                uint32_t depth, void *ret_map, struct cbn_error *err);

@@ -599,7 +599,8 @@ START_TEST(the_quantiser_is_enumerated_once)
     ck_assert_int_eq(cbn_enumerate(runtime, &query, list_spec, &listed, &error), CBN_STATUS_OK);
     ck_assert_uint_gt(listed.products, 1);
     ck_assert_uint_eq(listed.quantizers, 1);
-    ck_assert_str_eq(listed.quantizer, "fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16");
+    ck_assert_str_eq(listed.quantizer,
+                     "fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16");
     query.n = query.k = 0;
     listed = (struct listed){0};
     ck_assert_int_eq(cbn_enumerate(runtime, &query, list_spec, &listed, &error), CBN_STATUS_OK);

@@ -5,7 +5,7 @@ One call explained.
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
   chosen: swap_ab
   key: <HASH1>
-  params: IN=e4m3 OUT=bf16 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2 WARPGROUPS=1
+  params: IN=e4m3 OUT=bf16 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2
   first: fp8_quantize/vector
   first key: <HASH2>
   first params: IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
@@ -264,7 +264,7 @@ Every other form of arguments. An operation without a kernel fails.
   profile: in=e4m3 out=bf16 weight-scale=ue8m0 scale-gran=block act-scale=packed-col bias=none policy=default
   chosen: swap_ab
   key: <HASH8>
-  params: IN=e4m3 OUT=bf16 A_SCALE=2 W_SCALE=2 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2 WARPGROUPS=1
+  params: IN=e4m3 OUT=bf16 A_SCALE=2 W_SCALE=2 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2
   cached: no
   launches: 1
   workspace: <N> bytes

@@ -106,7 +106,7 @@ Every specialisation that any shape can reach covers every model.
   requested 9, present 9, missing 0, uncovered 0
   requested 8, present 8, missing 0, uncovered 0
   requested 8, present 8, missing 0, uncovered 0
-  requested 8, present 8, missing 0, uncovered 0
+  requested 9, present 9, missing 0, uncovered 0
   requested 9, present 9, missing 0, uncovered 0
   requested 9, present 9, missing 0, uncovered 0
 

@@ -122,7 +122,6 @@ Two keys.
   BIAS
   BM
   DEPTH
-  WARPGROUPS
   $ . ./environment; cubinet show $(key vector) $(key vector)
   the keys are equal: <HASH1>
   $ . ./environment; cubinet --json show $(key vector) $(key vector) | grep -A1 equal

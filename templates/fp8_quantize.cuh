@@ -70,8 +70,8 @@ CBN_INLINE void quantize_unit(const quantize_args &p, const unit &u, i64 groups)
 
 extern "C" __global__ void __launch_bounds__(1024) cbn_fp8_quantize(const __grid_constant__ quantize_args p)
 {
+    pdl_launch_dependents(); /* at the top: a GEMM that reads the codes fetches its weights meanwhile */
     pdl_wait();
-    pdl_launch_dependents();
     i64 groups = (p.k + GROUP - 1) / GROUP;
     i64 words = (groups + WORD_GROUPS - 1) / WORD_GROUPS;
     i64 units = valid_rows(p.m_valid, p.t) * p.g * words;

@@ -79,8 +79,7 @@ static int32_t check_folder(struct opening *opening, struct cbn_error *err)
                              opening->path);
     if (!S_ISDIR(status.st_mode))
         return cbn__error_own(err, CBN_STATUS_IO, "%s is not a folder; name a folder", opening->path);
-    int32_t trusted = check_trust(opening, err);
-    return trusted == CBN_STATUS_OK ? check_local(opening->path, err) : trusted;
+    return check_trust(opening, err);
 }
 
 static int32_t acquire(struct opening *opening, struct cbn__store **ret_store, struct cbn_error *err)
@@ -162,7 +161,9 @@ static int32_t open_layer(const struct cbn__cabinet_options *options, struct cbn
 {
     struct opening opening = {.options = options, .cabinet = cabinet, .path = path, .is_base = is_base};
     struct cbn_error why = {0};
-    int32_t status = is_base || options->read_only ? CBN_STATUS_OK : cbn__folder_create(path, &why);
+    int32_t status = check_local(path, &why); /* first: nothing is made where nothing may be used */
+    if (status == CBN_STATUS_OK && !is_base && !options->read_only)
+        status = cbn__folder_create(path, &why);
     if (status == CBN_STATUS_OK)
         status = check_folder(&opening, &why);
     if (status == CBN_STATUS_OK)

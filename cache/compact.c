@@ -15,6 +15,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "cache/folder.h"
 
 #define COPY_SUFFIX ".compact"
 #define SPARE_BYTES ((uint64_t)1 << 20)
@@ -56,7 +57,7 @@ static int32_t write_copy(struct cbn__store *store, int fd, struct cbn_error *er
 {
     char problem[CBN__PAGES_PROBLEM_BYTES] = "";
     struct cbn__pages_meta meta;
-    int rc = fchmod(fd, store->lock.mode) == 0 ? 0 : errno;
+    int rc = cbn__folder_share_file(fd, store->data_path) == 0 ? 0 : errno;
     if (rc == 0)
         rc = mdb_env_copyfd2(store->env, fd, MDB_CP_COMPACT);
     if (rc == 0 && fsync(fd) != 0)

@@ -222,7 +222,7 @@ static int32_t open_data_fd(struct cbn__store *store, struct cbn_error *err)
     if (store->data_fd < 0 && errno == ENOENT && store->writable) {
         store->data_fd = open(store->data_path, O_RDWR | O_CREAT | O_EXCL | flags, mode);
         if (store->data_fd >= 0)
-            (void)fchmod(store->data_fd, mode);
+            (void)cbn__folder_share_file(store->data_fd, store->data_path);
     }
     if (store->data_fd < 0)
         return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot open %s; give it to this user or warm it first",

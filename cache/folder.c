@@ -19,6 +19,8 @@
 
 #define PARENT_MODE 0755
 #define FOLDER_MODE 0700
+#define FILE_MODE 0600
+#define SHARED_FILE_MODE 0660
 
 /* X(f_type, name, local). Numbers: statfs(2), linux/magic.h and the filesystems' own sources. */
 #define FILESYSTEM_MAP(X)                                                                                              \
@@ -44,6 +46,27 @@
     X(0x01021997, "9p", false)                                                                                         \
     X(0x65735546, "fuse", false)
 
+/* EROFS or EACCES of a folder that is there already is no obstacle. */
+static int32_t make_one(const char *path, mode_t mode, struct cbn_error *err)
+{
+    struct stat status;
+    if (mkdir(path, mode) == 0 || errno == EEXIST)
+        return CBN_STATUS_OK;
+    int code = errno;
+    if (stat(path, &status) == 0)
+        return CBN_STATUS_OK;
+    return cbn__error_os(err, CBN_STATUS_IO, code, "cannot make the folder %s; name another cache folder", path);
+}
+
+/* "a/b/", "a/b//." are a/b: the last component is the one that gets the folder's mode. */
+static void cut_tail(char *text)
+{
+    size_t size = strlen(text);
+    while (size > 1 && (text[size - 1] == '/' || (size > 2 && text[size - 1] == '.' && text[size - 2] == '/')))
+        size--;
+    text[size] = 0;
+}
+
 int32_t cbn__folder_create(const char *path, struct cbn_error *err)
 {
     CBN__BUF_AUTO prefix = CBN__BUF_INIT;
@@ -51,20 +74,41 @@ int32_t cbn__folder_create(const char *path, struct cbn_error *err)
     char *text = (char *)(uintptr_t)cbn__buf_text(&prefix);
     if (prefix.failed)
         return cbn__error_no_memory(err);
+    cut_tail(text);
     for (char *slash = strchr(text + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        int rc = mkdir(text, PARENT_MODE);
-        int code = errno;
-        struct stat status;
-        /* EROFS or EACCES of a parent that is there already is no obstacle. */
-        if (rc != 0 && code != EEXIST && stat(text, &status) != 0)
-            return cbn__error_os(err, CBN_STATUS_IO, code, "cannot make the folder %s; name another cache folder",
-                                 text);
+        int32_t status = make_one(text, PARENT_MODE, err);
+        if (status != CBN_STATUS_OK)
+            return status;
         *slash = '/';
     }
-    if (mkdir(text, FOLDER_MODE) != 0 && errno != EEXIST)
-        return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot make the folder %s; name another cache folder", text);
-    return CBN_STATUS_OK;
+    return make_one(text, FOLDER_MODE, err);
+}
+
+static bool stat_parent(const char *path, struct stat *ret_folder)
+{
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    if (length >= sizeof(folder))
+        return false;
+    memcpy(folder, path, length);
+    folder[length] = 0;
+    return stat(!slash ? "." : length ? folder : "/", ret_folder) == 0;
+}
+
+int cbn__folder_share_file(int fd, const char *path)
+{
+    struct stat folder, file;
+    if (!stat_parent(path, &folder) || fstat(fd, &file) != 0)
+        return -1;
+    bool to_group = folder.st_mode & S_IWGRP && file.st_gid != folder.st_gid;
+    bool to_owner = geteuid() == 0 && file.st_uid != folder.st_uid;
+    /* Refused outside of the group: the file stays this user's own. */
+    if ((to_group || to_owner) &&
+        fchown(fd, to_owner ? folder.st_uid : (uid_t)-1, to_group || to_owner ? folder.st_gid : (gid_t)-1) == 0)
+        file.st_gid = folder.st_gid;
+    return fchmod(fd, folder.st_mode & S_IWGRP && file.st_gid == folder.st_gid ? SHARED_FILE_MODE : FILE_MODE);
 }
 
 static bool name_filesystem(uint32_t type, char *ret_name, size_t name_bytes)
@@ -80,21 +124,6 @@ static bool name_filesystem(uint32_t type, char *ret_name, size_t name_bytes)
         (void)snprintf(ret_name, name_bytes, "0x%x", type);
         return false;
     }
-}
-
-bool cbn__folder_is_local(const char *path, char *ret_name, size_t name_bytes)
-{
-    struct statfs status;
-    if (statfs(path, &status) != 0) {
-        (void)snprintf(ret_name, name_bytes, "unknown");
-        return false;
-    }
-    return name_filesystem((uint32_t)status.f_type, ret_name, name_bytes);
-}
-
-void cbn__folder_fallback(char *ret_path, size_t path_bytes)
-{
-    (void)snprintf(ret_path, path_bytes, "/var/tmp/cubinet-%u", (unsigned)geteuid());
 }
 
 /* The folder itself, or the nearest parent that exists: where a missing one would be made. */
@@ -114,6 +143,22 @@ static bool nearest(const char *path, struct cbn__buf *ret_path)
             return false;
     }
     return !ret_path->failed;
+}
+
+bool cbn__folder_is_local(const char *path, char *ret_name, size_t name_bytes)
+{
+    CBN__BUF_AUTO where = CBN__BUF_INIT;
+    struct statfs status;
+    if (!nearest(path, &where) || statfs(cbn__buf_text(&where), &status) != 0) {
+        (void)snprintf(ret_name, name_bytes, "unknown");
+        return false;
+    }
+    return name_filesystem((uint32_t)status.f_type, ret_name, name_bytes);
+}
+
+void cbn__folder_fallback(char *ret_path, size_t path_bytes)
+{
+    (void)snprintf(ret_path, path_bytes, "/var/tmp/cubinet-%u", (unsigned)geteuid());
 }
 
 static void report_problem(struct cbn__folder_report *report, const char *path)

@@ -13,10 +13,18 @@
 /* Makes path and its missing parents: 0700, parents 0755 under the umask. OK or IO. */
 int32_t cbn__folder_create(const char *path, struct cbn_error *err);
 
+/*
+ * Gives a file that was just made as path to whom its folder is shared with, whatever the umask: 0660 and the folder's
+ * group where the group may write the folder and this process may give it away, else 0600. What root makes in a
+ * user's folder (trusted by override) is that user's. 0, or -1 and errno.
+ */
+int cbn__folder_share_file(int fd, const char *path);
+
 /* The folder's lock could be taken shared just now. OK; NOT_FOUND: no lock file; TIMEOUT: held for so long; IO. */
 int32_t cbn__folder_probe_lock(const char *path, uint32_t timeout_ms, struct cbn_error *err);
 
-/* "ext4", "nfs", "0x1234"; true when it is one of those known to be local. */
+/* "ext4", "nfs", "0x1234"; true when it is one of those known to be local. A missing folder is where it would be made.
+ */
 bool cbn__folder_is_local(const char *path, char *ret_name, size_t name_bytes);
 
 struct cbn__trust {

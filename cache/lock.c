@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "cache/folder.h"
 
 #define NS_PER_MS 1000000ull
 #define NS_PER_S 1000000000ull
@@ -70,7 +71,7 @@ int cbn__lock_open_file(const char *path, bool writable, mode_t mode)
     if (fd < 0)
         return errno == EEXIST ? open_regular(path, O_RDWR | flags) : -1;
     /* A umask of 077 must not lock the group out of a folder that is shared with it. */
-    if (fchmod(fd, mode) != 0) {
+    if (cbn__folder_share_file(fd, path) != 0) {
         int code = errno;
         (void)close(fd);
         errno = code;

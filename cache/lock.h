@@ -62,7 +62,7 @@ void cbn__lock_fork_after(struct cbn__lock *lock);
 bool cbn__lock_fork_child(struct cbn__lock *lock);
 
 /*
- * Opens a lock file for its owner only, or for the group when mode says so. -1 and errno; never waits: what is no
+ * Opens a lock file; one made here is for whom its folder is shared with (folder.h). -1 and errno; never waits: what is no
  * regular file (a FIFO would wait for its other end) is refused.
  */
 int cbn__lock_open_file(const char *path, bool writable, mode_t mode);

@@ -14,7 +14,6 @@
 #include "cache/space.h"
 
 #define FILE_MODE 0600
-#define SHARED_FILE_MODE 0660
 #define MAJOR_BOUND 0x10000u
 #define PIN_MAJORS_MAX 64u
 #define STAT_BLOCK_BYTES 512u /* of st_blocks, stat(2) */
@@ -59,8 +58,7 @@ int32_t cbn__store_create(const struct cbn__store_options *options, const struct
     store->lock_path = join(options->folder, "lock");
     (void)pthread_mutex_init(&store->note_mutex, NULL);
     cbn__usage_init(&store->usage);
-    cbn__lock_init(&store->lock, store->lock_path, options->writable,
-                   options->group_shared && folder->st_mode & S_IWGRP ? SHARED_FILE_MODE : FILE_MODE);
+    cbn__lock_init(&store->lock, store->lock_path, options->writable, FILE_MODE);
     int32_t status =
         store->data_path && store->lock_path ? cbn__lock_open(&store->lock, err) : cbn__error_no_memory(err);
     if (status != CBN_STATUS_OK) {

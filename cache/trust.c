@@ -4,10 +4,13 @@
 #include "cache/folder.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/env.h"
 
 #define OVERRIDE "or override with --trust-folder (CBN_RUNTIME_TRUST_FOLDER)"
 
@@ -20,6 +23,8 @@ static bool in_group(gid_t gid)
 {
     if (gid == getegid())
         return true;
+    if (cbn__env_is_ignored())
+        return false; /* a setuid program's other groups are those of whoever started it */
     int count = getgroups(0, NULL);
     if (count <= 0)
         return false;
@@ -39,12 +44,30 @@ static void refuse(struct cbn__trust *trust, const char *problem, const char *me
     (void)snprintf(trust->mend, sizeof(trust->mend), mend_format, path);
 }
 
-/* Symbolic links in path as it was given: one of another user's can be pointed elsewhere at any time. */
-static bool links_are_own(const char *path, bool *ret_any)
+#define LINKS_MAX 40 /* of one path: the kernel follows no more */
+
+static bool walk_links(const char *path, int *links_left);
+
+/* The link at prefix is own, and so is every link on the way that it names. */
+static bool link_is_own(const char *prefix, const struct stat *status, int *links_left)
 {
-    char prefix[4096];
+    char target[PATH_MAX], joined[2 * PATH_MAX];
+    if (!own_or_root(status->st_uid) || (*links_left)-- == 0)
+        return false;
+    ssize_t length = readlink(prefix, target, sizeof(target) - 1);
+    if (length <= 0)
+        return false;
+    target[length] = 0;
+    const char *name = strrchr(prefix, '/');
+    int folder_length = name ? (int)(name - prefix) + 1 : 0;
+    (void)snprintf(joined, sizeof(joined), "%.*s%s", target[0] == '/' ? 0 : folder_length, prefix, target);
+    return strlen(joined) < PATH_MAX && walk_links(joined, links_left);
+}
+
+static bool walk_links(const char *path, int *links_left)
+{
+    char prefix[PATH_MAX];
     size_t length = strlen(path);
-    *ret_any = false;
     if (length >= sizeof(prefix))
         return false;
     for (size_t i = 1; i <= length; i++) {
@@ -53,13 +76,19 @@ static bool links_are_own(const char *path, bool *ret_any)
         memcpy(prefix, path, i);
         prefix[i] = 0;
         struct stat status;
-        if (lstat(prefix, &status) != 0 || !S_ISLNK(status.st_mode))
-            continue;
-        *ret_any = true;
-        if (!own_or_root(status.st_uid))
+        if (lstat(prefix, &status) == 0 && S_ISLNK(status.st_mode) && !link_is_own(prefix, &status, links_left))
             return false;
     }
     return true;
+}
+
+/* Symbolic links in path as it was given, and in what they say: another user's can be pointed elsewhere at any time. */
+static bool links_are_own(const char *path, bool *ret_any)
+{
+    int links_left = LINKS_MAX;
+    bool own = walk_links(path, &links_left);
+    *ret_any = !own || links_left < LINKS_MAX;
+    return own;
 }
 
 /* A parent that everyone may write, without the sticky bit: everyone could put another folder in its place. */
@@ -83,6 +112,8 @@ static void judge(const char *path, const char *resolved, const struct stat *fol
     bool via_link = false;
     bool links_own = links_are_own(path, &via_link);
     bool own = own_or_root(folder->st_uid);
+    char fallback[64];
+    cbn__folder_fallback(fallback, sizeof(fallback));
     trust->group_shared = folder->st_mode & S_IWGRP && in_group(folder->st_gid);
     if (folder->st_mode & S_IWOTH)
         refuse(trust, "everyone can write it", "run chmod o-w '%.120s', " OVERRIDE, resolved);
@@ -92,6 +123,9 @@ static void judge(const char *path, const char *resolved, const struct stat *fol
     else if (!own && via_link)
         refuse(trust, "a symbolic link leads into a folder that another user owns",
                "name a folder of your own in place of '%.100s', " OVERRIDE, path);
+    else if (!own && strcmp(resolved, fallback) == 0) /* a name that anybody can take, and that nobody chose */
+        refuse(trust, "another user made it in this user's name",
+               "have '%.100s' removed, name a folder of your own, " OVERRIDE, resolved);
     else if (!own && !trust->group_shared)
         refuse(trust, "another user owns it and does not share it with a group of this user",
                "share '%.100s' with chmod g+rwxs, name a folder of your own, " OVERRIDE, resolved);

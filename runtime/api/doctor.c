@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/settings.h"
 #include "cache/folder.h"
 
 struct doctor {
@@ -82,12 +83,15 @@ static void check_nvrtc(const struct doctor *doctor)
     tell(doctor, "nvrtc", FINDING_RIGHT, detail, "");
 }
 
-static void check_folder(const struct doctor *doctor, const char *name, const char *path, bool needs_writing)
+static void check_folder(const struct doctor *doctor, const char *name, const char *path, const char *origin,
+                         bool needs_writing)
 {
     struct cbn__folder_report report;
     cbn__folder_inspect(path, &report);
     char detail[1024];
-    (void)snprintf(detail, sizeof(detail), "%s: %s, %s, mode %04o, owner %u, %s, %llu MiB free%s%s", path,
+    bool falls_back = strcmp(origin, CBN__ORIGIN_FALLBACK) == 0;
+    (void)snprintf(detail, sizeof(detail), "%s%s: %s, %s, mode %04o, owner %u, %s, %llu MiB free%s%s", path,
+                   falls_back ? " (in place of the default folder, whose filesystem is not known to be local)" : "",
                    report.exists ? "exists" : "does not exist", report.filesystem[0] ? report.filesystem : "?",
                    report.mode & 07777u, report.owner_uid, report.writable ? "writable" : "not writable",
                    (unsigned long long)(report.free_bytes >> 20), report.problem[0] ? "; " : "", report.problem);
@@ -143,11 +147,11 @@ int32_t cbn_doctor(struct cbn_runtime *runtime, cbn_doctor_fn check, void *user,
     check_nvrtc(&doctor);
     if (runtime->settings.cache_dir.value)
         check_folder(&doctor, "cache-folder", runtime->settings.cache_dir.value,
-                     !(runtime->flags & CBN_RUNTIME_READ_ONLY));
+                     runtime->settings.cache_dir.origin, !(runtime->flags & CBN_RUNTIME_READ_ONLY));
     if (runtime->settings.cache_dir.value)
         check_lock(&doctor, runtime->settings.cache_dir.value);
     for (uint32_t i = 0; i < runtime->base_count; i++)
-        check_folder(&doctor, "base-folder", runtime->base_dirs[i], false);
+        check_folder(&doctor, "base-folder", runtime->base_dirs[i], runtime->settings.bases.origin, false);
     check_layers(&doctor);
     return CBN_STATUS_OK;
 }

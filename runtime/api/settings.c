@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/env.h"
+#include "cache/folder.h"
 
 #define DEFAULT_MAX_BYTES (1ull << 30)
 #define DEFAULT_LOCK_TIMEOUT_MS 2000u
@@ -41,8 +41,9 @@ static bool set_joined(struct cbn__setting *setting, const char *folder, const c
 }
 
 /*
- * The default folder. XDG_CACHE_HOME and HOME count only as absolute paths, HOME=/ not at all. A default folder on a
- * filesystem that is not known to be local falls back to a per-uid one under /var/tmp, said once.
+ * The default folder. XDG_CACHE_HOME and HOME count only as absolute paths, the root as HOME ("/", "//", "/.") not at
+ * all. A default folder on a filesystem that is not known to be local falls back to a per-uid one under /var/tmp, said
+ * once.
  */
 static bool choose_default_folder(struct cbn_runtime *runtime)
 {
@@ -52,21 +53,19 @@ static bool choose_default_folder(struct cbn_runtime *runtime)
     bool done = true;
     if (xdg && xdg[0] == '/')
         done = set_joined(setting, xdg, "cubinet", "XDG_CACHE_HOME");
-    else if (home && home[0] == '/' && home[1])
+    else if (home && home[0] == '/' && home[strspn(home, "/.")])
         done = set_joined(setting, home, ".cache/cubinet", "HOME");
     if (!done || !setting->value)
         return done;
-    struct cbn__folder_report report;
-    cbn__folder_inspect(setting->value, &report);
-    if (report.local)
+    char filesystem[32], fallback[64];
+    if (cbn__folder_is_local(setting->value, filesystem, sizeof(filesystem)))
         return true;
+    cbn__folder_fallback(fallback, sizeof(fallback));
     cbn__sink_tell(&runtime->sink, CBN_EVENT_NOTICE, 0,
-                   "the default cache folder %s is on %s, which cannot carry a live store; using /var/tmp/cubinet-%u",
-                   setting->value, report.filesystem, (unsigned)geteuid());
+                   "the default cache folder %s is on %s, which cannot carry a live store; using %s", setting->value,
+                   filesystem, fallback);
     free(setting->value);
-    setting->value = NULL;
-    setting->origin = "fallback";
-    return asprintf(&setting->value, "/var/tmp/cubinet-%u", (unsigned)geteuid()) >= 0 || (setting->value = NULL);
+    return set(setting, fallback, CBN__ORIGIN_FALLBACK);
 }
 
 static int32_t add_base(struct cbn_runtime *runtime, const char *path, size_t length, struct cbn_error *err)
@@ -171,8 +170,7 @@ void cbn_runtime_settings(const struct cbn_runtime *runtime, cbn_setting_fn sett
         {"disable", &runtime->settings.disable},           {"enable", &runtime->settings.enable},
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        setting(user, texts[i].name, texts[i].setting->value ? texts[i].setting->value : "",
-                texts[i].setting->origin);
+        setting(user, texts[i].name, texts[i].setting->value ? texts[i].setting->value : "", texts[i].setting->origin);
     const struct {
         const char *name;
         uint64_t value;

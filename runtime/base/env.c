@@ -4,6 +4,7 @@
 #include "base/env.h"
 
 #include <stdlib.h>
+#include <sys/auxv.h>
 
 const char *cbn__env_name(enum cbn__env variable)
 {
@@ -15,6 +16,11 @@ const char *cbn__env_name(enum cbn__env variable)
 #undef CBN__X
     }
     return "";
+}
+
+bool cbn__env_is_ignored(void)
+{
+    return getauxval(AT_SECURE) != 0;
 }
 
 const char *cbn__env_get(enum cbn__env variable)

@@ -4,6 +4,8 @@
 #ifndef CBN_BASE_ENV_H
 #define CBN_BASE_ENV_H
 
+#include <stdbool.h>
+
 /* X(NAME, variable) */
 #define CBN__ENV_MAP(X)                                                                                                \
     X(CACHE, "CUBINET_CACHE")                                                                                          \
@@ -27,6 +29,8 @@ enum cbn__env {
 #undef CBN__X
 };
 
+/* The process is setuid, setgid or has file capabilities: whoever started it chose the environment. */
+bool cbn__env_is_ignored(void);
 /* NULL when unset, empty, or when the process is setuid. Borrowed from the environment: copy before anything else. */
 const char *cbn__env_get(enum cbn__env variable);
 /* "CUBINET_CACHE". */

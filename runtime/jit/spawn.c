@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "jit/frame.h"
 
 #define NS_PER_MS 1000000ull
@@ -162,12 +163,15 @@ static int spawn_with(struct child *child, posix_spawn_file_actions_t *actions, 
 {
     char flag[] = "--cubinet-builder";
     char *const arguments[] = {(char *)(uintptr_t)child->program, flag, NULL};
+    /* A program with file capabilities starts a child without them, which the loader's variables would steer. */
+    char *const nothing[] = {NULL};
     int code = set_files(actions, ends);
     if (code == 0)
         code = set_signals(attributes);
     pid_t pid = 0;
     if (code == 0)
-        code = posix_spawn(&pid, child->program, actions, attributes, arguments, environ);
+        code = posix_spawn(&pid, child->program, actions, attributes, arguments,
+                           cbn__env_is_ignored() ? nothing : environ);
     if (code == 0)
         child->pid = pid;
     return code;

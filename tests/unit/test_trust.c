@@ -1,39 +1,8 @@
 /*
  * Whose folder is opened, and what is said about one that is not.
  */
-#include "cache_fixture.h"
-
-#include <grp.h>
-
 #include "cache/folder.h"
-
-#define OTHER_UID 54321
-#define THIRD_UID 54322
-#define SHARED_GID 54399
-
-static int32_t open_status(const char *folder, bool trust_folder, struct cbn_error *err)
-{
-    struct cbn__cabinet_options options = options_for(folder, NULL);
-    options.trust_folder = trust_folder;
-    struct cbn__cabinet *cabinet = NULL;
-    int32_t status = cbn__cabinet_open(&options, &cabinet, err);
-    cbn__cabinet_close(cabinet);
-    return status;
-}
-
-static bool is_root(void)
-{
-    if (geteuid() == 0)
-        return true;
-    printf("skipped: giving folders to other users needs root\n");
-    return false;
-}
-
-static void become(uid_t uid, gid_t gid, gid_t extra)
-{
-    if (setgroups(extra ? 1 : 0, &extra) != 0 || setgid(gid) != 0 || setuid(uid) != 0)
-        _exit(2);
-}
+#include "users_fixture.h"
 
 START_TEST(a_world_writable_folder)
 {

@@ -19,6 +19,8 @@
 #define FIRST_PAUSE_NS 20000ull
 #define LONGEST_PAUSE_NS (2 * NS_PER_MS)
 #define STALLED_PART 20u
+#define STALLED_HALVES_MAX 6u
+#define YIELD_PART 4u
 #define REOPEN_TRIES 4
 
 void cbn__lock_init(struct cbn__lock *lock, const char *path, bool writable, mode_t mode)
@@ -134,23 +136,39 @@ int32_t cbn__lock_poll(int fd, short type, off_t byte, uint64_t deadline_ns, uin
     }
 }
 
-static bool writer_waits(int fd)
+static bool is_write_locked(int fd, off_t byte)
 {
-    struct flock question = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = CBN__LOCK_INTENT_BYTE, .l_len = 1};
+    struct flock question = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
     return fd >= 0 && fcntl(fd, F_OFD_GETLK, &question) == 0 && question.l_type != F_UNLCK;
 }
 
-/* A reader gives way to a writer that has said so: overlapping readers would otherwise keep it out for seconds. */
-static int32_t take_shared_byte(int fd, uint64_t deadline_ns)
+static bool writer_waits(int fd)
+{
+    return is_write_locked(fd, CBN__LOCK_INTENT_BYTE);
+}
+
+/* How long a caller waits for the lock, and how much of that a reader gives way to a writer that waits. */
+struct wait {
+    uint64_t deadline_ns;
+    uint64_t yield_ns;
+};
+
+/*
+ * A reader gives way to a writer that has said so: overlapping readers would otherwise keep it out for seconds. Not
+ * for ever: a writer that still waits then is stopped, or waits for a reader that is.
+ */
+static int32_t take_shared_byte(int fd, const struct wait *wait, bool *ret_yielded)
 {
     uint64_t pause_ns = FIRST_PAUSE_NS;
+    *ret_yielded = false;
     while (writer_waits(fd)) {
-        if (cbn__clock_monotonic_ns() >= deadline_ns)
-            return CBN_STATUS_TIMEOUT;
+        *ret_yielded = cbn__clock_monotonic_ns() >= wait->yield_ns;
+        if (*ret_yielded)
+            break;
         cbn__clock_sleep_ns(pause_ns);
         pause_ns = pause_ns * 2 > LONGEST_PAUSE_NS ? LONGEST_PAUSE_NS : pause_ns * 2;
     }
-    return cbn__lock_poll(fd, F_RDLCK, CBN__LOCK_DATA_BYTE, deadline_ns, LONGEST_PAUSE_NS, NULL);
+    return cbn__lock_poll(fd, F_RDLCK, CBN__LOCK_DATA_BYTE, wait->deadline_ns, LONGEST_PAUSE_NS, NULL);
 }
 
 static int32_t take_exclusive_byte(int fd, uint64_t deadline_ns)
@@ -183,14 +201,14 @@ static int32_t reopen(struct cbn__lock *lock)
 }
 
 /* Called by the one thread that has set busy, so nobody else changes fd. */
-static int32_t take_file(struct cbn__lock *lock, bool exclusive, uint64_t deadline_ns)
+static int32_t take_file(struct cbn__lock *lock, bool exclusive, const struct wait *wait, bool *ret_yielded)
 {
     for (int i = 0; i < REOPEN_TRIES; i++) {
         int32_t status = reopen(lock);
         if (status != CBN_STATUS_OK || lock->fd < 0)
             return status;
-        status = exclusive && lock->writable ? take_exclusive_byte(lock->fd, deadline_ns)
-                                             : take_shared_byte(lock->fd, deadline_ns);
+        status = exclusive && lock->writable ? take_exclusive_byte(lock->fd, wait->deadline_ns)
+                                             : take_shared_byte(lock->fd, wait, ret_yielded);
         if (status == CBN_STATUS_OK)
             be_present(lock);
         if (status != CBN_STATUS_OK || !file_is_gone(lock->fd))
@@ -199,55 +217,88 @@ static int32_t take_file(struct cbn__lock *lock, bool exclusive, uint64_t deadli
     return CBN_STATUS_IO;
 }
 
-static uint64_t deadline_after(const struct cbn__lock *lock, uint32_t timeout_ms)
+/* Of the whole at first; of a twentieth, and then of half of the one before, after waits in vain. */
+static uint64_t shorten(uint64_t wait_ns, uint32_t vain)
 {
-    uint64_t wait_ns = timeout_ms * NS_PER_MS;
-    return cbn__clock_monotonic_ns() + (lock->stalled ? wait_ns / STALLED_PART : wait_ns);
+    if (vain == 0)
+        return wait_ns;
+    return wait_ns / STALLED_PART >> (vain <= STALLED_HALVES_MAX ? vain - 1 : STALLED_HALVES_MAX);
 }
 
-static bool wait_change(struct cbn__lock *lock, uint64_t deadline_ns)
+/* A holder that is stopped costs one deadline and a tenth, however many waits there are. */
+static struct wait begin_wait(const struct cbn__lock *lock, bool exclusive, uint32_t timeout_ms)
 {
-    struct timespec until = {.tv_sec = (time_t)(deadline_ns / NS_PER_S), .tv_nsec = (long)(deadline_ns % NS_PER_S)};
-    return pthread_cond_clockwait(&lock->changed, &lock->mutex, CLOCK_MONOTONIC, &until) == 0;
+    uint64_t now_ns = cbn__clock_monotonic_ns(), whole_ns = timeout_ms * NS_PER_MS;
+    return (struct wait){
+        .deadline_ns = now_ns + shorten(whole_ns, exclusive ? lock->exclusive_stalls : lock->shared_stalls),
+        .yield_ns = now_ns + shorten(whole_ns / YIELD_PART, lock->yields),
+    };
+}
+
+/* Sides apart: a reader that is stopped keeps writers out and lets readers in, who learn nothing about writing. */
+static void note_wait(struct cbn__lock *lock, bool exclusive, int32_t status, bool write_locked)
+{
+    if (status == CBN_STATUS_TIMEOUT) {
+        lock->exclusive_stalls++;
+        lock->shared_stalls += !exclusive || write_locked;
+    } else {
+        lock->shared_stalls = 0;
+        if (exclusive)
+            lock->exclusive_stalls = 0;
+    }
+}
+
+static void wait_change(struct cbn__lock *lock, uint64_t until_ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S), .tv_nsec = (long)(until_ns % NS_PER_S)};
+    (void)pthread_cond_clockwait(&lock->changed, &lock->mutex, CLOCK_MONOTONIC, &until);
 }
 
 /* Mutex held on entry and on return; free meanwhile. */
-static int32_t talk_to_file(struct cbn__lock *lock, bool exclusive, uint64_t deadline_ns)
+static int32_t talk_to_file(struct cbn__lock *lock, bool exclusive, const struct wait *wait)
 {
+    bool yielded = false;
     lock->busy = true;
     (void)pthread_mutex_unlock(&lock->mutex);
-    int32_t status = take_file(lock, exclusive, deadline_ns);
+    int32_t status = take_file(lock, exclusive, wait, &yielded);
+    bool write_locked = status == CBN_STATUS_TIMEOUT && is_write_locked(lock->fd, CBN__LOCK_DATA_BYTE);
     (void)pthread_mutex_lock(&lock->mutex);
     lock->busy = false;
-    lock->stalled = status == CBN_STATUS_TIMEOUT;
+    note_wait(lock, exclusive, status, write_locked);
+    if (!exclusive)
+        lock->yields = yielded ? lock->yields + 1 : 0;
     (void)pthread_cond_broadcast(&lock->changed);
     return status;
 }
 
-static int32_t enter_shared(struct cbn__lock *lock, uint64_t deadline_ns)
+static int32_t enter_shared(struct cbn__lock *lock, const struct wait *wait)
 {
     for (;;) {
+        uint64_t now_ns = cbn__clock_monotonic_ns();
         bool quiet = !lock->exclusive && !lock->busy && lock->writers == 0;
         if (quiet && lock->shared == 0)
             break;
-        if (quiet && !writer_waits(lock->fd)) {
+        if (quiet && (now_ns >= wait->yield_ns || !writer_waits(lock->fd))) {
             lock->shared++;
             return CBN_STATUS_OK;
         }
-        if (!wait_change(lock, deadline_ns) && cbn__clock_monotonic_ns() >= deadline_ns)
+        if (now_ns >= wait->deadline_ns)
             return CBN_STATUS_TIMEOUT;
+        wait_change(lock, quiet && wait->yield_ns < wait->deadline_ns ? wait->yield_ns : wait->deadline_ns);
     }
-    int32_t status = talk_to_file(lock, false, deadline_ns);
+    int32_t status = talk_to_file(lock, false, wait);
     lock->shared = status == CBN_STATUS_OK ? 1 : 0;
     return status;
 }
 
-static int32_t enter_exclusive(struct cbn__lock *lock, uint64_t deadline_ns)
+static int32_t enter_exclusive(struct cbn__lock *lock, const struct wait *wait)
 {
-    while (lock->exclusive || lock->busy || lock->shared)
-        if (!wait_change(lock, deadline_ns) && cbn__clock_monotonic_ns() >= deadline_ns)
+    while (lock->exclusive || lock->busy || lock->shared) {
+        if (cbn__clock_monotonic_ns() >= wait->deadline_ns)
             return CBN_STATUS_TIMEOUT;
-    int32_t status = talk_to_file(lock, true, deadline_ns);
+        wait_change(lock, wait->deadline_ns);
+    }
+    int32_t status = talk_to_file(lock, true, wait);
     lock->exclusive = status == CBN_STATUS_OK;
     return status;
 }
@@ -255,7 +306,8 @@ static int32_t enter_exclusive(struct cbn__lock *lock, uint64_t deadline_ns)
 int32_t cbn__lock_shared(struct cbn__lock *lock, uint32_t timeout_ms)
 {
     (void)pthread_mutex_lock(&lock->mutex);
-    int32_t status = enter_shared(lock, deadline_after(lock, timeout_ms));
+    const struct wait wait = begin_wait(lock, false, timeout_ms);
+    int32_t status = enter_shared(lock, &wait);
     (void)pthread_mutex_unlock(&lock->mutex);
     return status;
 }
@@ -263,8 +315,9 @@ int32_t cbn__lock_shared(struct cbn__lock *lock, uint32_t timeout_ms)
 int32_t cbn__lock_exclusive(struct cbn__lock *lock, uint32_t timeout_ms)
 {
     (void)pthread_mutex_lock(&lock->mutex);
+    const struct wait wait = begin_wait(lock, true, timeout_ms);
     lock->writers++;
-    int32_t status = enter_exclusive(lock, deadline_after(lock, timeout_ms));
+    int32_t status = enter_exclusive(lock, &wait);
     lock->writers--;
     (void)pthread_cond_broadcast(&lock->changed);
     (void)pthread_mutex_unlock(&lock->mutex);

@@ -36,7 +36,9 @@ struct cbn__lock {
     bool exclusive;
     bool present; /* holds the presence byte shared, as long as the file is open */
     bool busy;
-    bool stalled; /* the last wait ended at its deadline: wait a twentieth until one succeeds */
+    /* Waits in a row that ended at their deadline: the next one is a twentieth, then each half of the one before. */
+    uint32_t shared_stalls, exclusive_stalls;
+    uint32_t yields; /* reads in a row that gave way to a writer in vain */
 };
 
 void cbn__lock_init(struct cbn__lock *lock, const char *path, bool writable, mode_t mode);

@@ -194,6 +194,14 @@ struct cbn__flight {
 int32_t cbn__flight_begin(struct cbn__cabinet *cabinet, const struct cbn__hash *key, uint32_t timeout_ms,
                           struct cbn__flight *ret_flight, bool *ret_waited);
 void cbn__flight_end(struct cbn__flight *flight);
+/*
+ * For the thread that holds the key's flight. inherit: the build failed twice in others' hands while it waited, and
+ * *ret_err is what the last one said. fail: its own build failed, for the same reason wherever it is tried.
+ */
+bool cbn__flight_inherit(struct cbn__cabinet *cabinet, const struct cbn__hash *key, struct cbn_error *ret_err);
+void cbn__flight_fail(struct cbn__cabinet *cabinet, const struct cbn__hash *key, const struct cbn_error *err);
+/* Somebody holds it just now: a hint for who has other keys to go on with. */
+bool cbn__flight_is_busy(struct cbn__cabinet *cabinet, const struct cbn__hash *key);
 
 /* What doctor says about a folder before it is opened. */
 struct cbn__folder_report {

@@ -2,6 +2,9 @@
  * Single flight: one build per key. Threads meet at a node in the registry's table; processes at a byte of the
  * overlay's lock file, each flight through a description of its own, so that the lock dies with its holder.
  *
+ * A build that failed twice while a thread waited is not tried a third time by it: it gets the error. Who comes later
+ * tries again.
+ *
  * Locks: flights.mutex guards the table and every node; nothing waits for the file while it is held.
  */
 #include "cache/layer.h"
@@ -17,6 +20,8 @@
 
 #define NS_PER_MS 1000000ull
 #define NS_PER_S 1000000000ull
+#define FAILURES_BELIEVED 2u
+#define FAILURES_UNKNOWN UINT64_MAX
 #define LONGEST_PAUSE_NS (5 * NS_PER_MS) /* of a wait for a build, which takes hundreds of milliseconds */
 
 static const void *domain_of(struct cbn__cabinet *cabinet)
@@ -40,20 +45,62 @@ static struct cbn__flight_node **find_node(struct cbn__flights *flights, const v
     return link;
 }
 
-static struct cbn__flight_node *add_node(struct cbn__flights *flights, const void *domain, const struct cbn__hash *key)
+static struct cbn__flight_node *add_node(struct cbn__flights *flights, const void *domain, const struct cbn__hash *key,
+                                         uint64_t failures_before)
 {
     struct cbn__flight_node *node = calloc(1, sizeof(*node));
     if (!node)
         return NULL;
-    *node = (struct cbn__flight_node){.next = flights->nodes, .domain = domain, .key = *key, .fd = -1};
+    *node = (struct cbn__flight_node){.next = flights->nodes,
+                                      .domain = domain,
+                                      .key = *key,
+                                      .holder = pthread_self(),
+                                      .failures_before = failures_before,
+                                      .fd = -1};
     flights->nodes = node;
     return node;
 }
 
+/* Mutex held. Of a cabinet without a lock file in memory; fd: of the lock file. */
+static bool read_failure(const struct cbn__flights *flights, struct cbn__cabinet *cabinet, const struct cbn__hash *key,
+                         int fd, struct cbn__failure *ret_failure)
+{
+    const struct cbn__flight_failure *slot = &flights->failures[cbn__failure_slot(key)];
+    *ret_failure = (struct cbn__failure){0};
+    if (cbn__cabinet_overlay(cabinet))
+        return fd >= 0 && cbn__failure_read(fd, key, ret_failure);
+    return slot->domain != domain_of(cabinet) || cbn__failure_decode(slot->bytes, key, ret_failure);
+}
+
+/* Mutex held, which fork takes: the descriptor reaches no child. */
+static int open_to_look(const struct cbn__store *overlay)
+{
+    return overlay ? cbn__lock_open_file(overlay->lock_path, false, overlay->lock.mode) : -1;
+}
+
+static void close_after_look(int fd)
+{
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+/* Mutex held. Before the first look at the flight: what fails from here on fails while this thread waits. */
+static uint64_t count_failures(const struct cbn__flights *flights, struct cbn__cabinet *cabinet,
+                               const struct cbn__hash *key)
+{
+    struct cbn__failure failure;
+    int fd = open_to_look(cbn__cabinet_overlay(cabinet));
+    bool known = read_failure(flights, cabinet, key, fd, &failure);
+    close_after_look(fd);
+    return known ? failure.count : FAILURES_UNKNOWN;
+}
+
 /* Mutex held. OK: the key is this thread's within the process. */
-static int32_t enter_process(struct cbn__flights *flights, const void *domain, const struct cbn__hash *key,
+static int32_t enter_process(struct cbn__flights *flights, struct cbn__cabinet *cabinet, const struct cbn__hash *key,
                              uint64_t deadline_ns, bool *ret_waited)
 {
+    const void *domain = domain_of(cabinet);
+    uint64_t failures_before = count_failures(flights, cabinet, key);
     const struct timespec until = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
                                    .tv_nsec = (long)(deadline_ns % NS_PER_S)};
     while (*find_node(flights, domain, key)) {
@@ -62,7 +109,7 @@ static int32_t enter_process(struct cbn__flights *flights, const void *domain, c
             return CBN_STATUS_TIMEOUT;
         (void)pthread_cond_clockwait(&flights->changed, &flights->mutex, CLOCK_MONOTONIC, &until);
     }
-    return add_node(flights, domain, key) ? CBN_STATUS_OK : CBN_STATUS_NO_MEMORY;
+    return add_node(flights, domain, key, failures_before) ? CBN_STATUS_OK : CBN_STATUS_NO_MEMORY;
 }
 
 /* Opened under the mutex, which fork takes: no description of a flight reaches a child unseen. */
@@ -103,7 +150,7 @@ int32_t cbn__flight_begin(struct cbn__cabinet *cabinet, const struct cbn__hash *
     bool waited = false;
     *ret_flight = (struct cbn__flight){.cabinet = cabinet, .key = *key, .held = false, .fd = -1};
     (void)pthread_mutex_lock(&flights->mutex);
-    int32_t status = enter_process(flights, domain, key, deadline_ns, &waited);
+    int32_t status = enter_process(flights, cabinet, key, deadline_ns, &waited);
     (void)pthread_mutex_unlock(&flights->mutex);
     if (status == CBN_STATUS_OK && overlay) {
         int fd = open_file(flights, overlay, key);
@@ -128,4 +175,59 @@ void cbn__flight_end(struct cbn__flight *flight)
     leave(cbn__registry_flights(), domain_of(flight->cabinet), &flight->key, flight->fd);
     flight->held = false;
     flight->fd = -1;
+}
+
+/* Mutex held. The node of a flight that the calling thread holds, or NULL. */
+static struct cbn__flight_node *own_node(struct cbn__flights *flights, struct cbn__cabinet *cabinet,
+                                         const struct cbn__hash *key)
+{
+    struct cbn__flight_node *node = *find_node(flights, domain_of(cabinet), key);
+    return node && pthread_equal(node->holder, pthread_self()) ? node : NULL;
+}
+
+bool cbn__flight_inherit(struct cbn__cabinet *cabinet, const struct cbn__hash *key, struct cbn_error *ret_err)
+{
+    struct cbn__flights *flights = cbn__registry_flights();
+    struct cbn__failure failure;
+    (void)pthread_mutex_lock(&flights->mutex);
+    const struct cbn__flight_node *node = own_node(flights, cabinet, key);
+    bool failed = node && node->failures_before != FAILURES_UNKNOWN &&
+                  read_failure(flights, cabinet, key, node->fd, &failure) &&
+                  failure.count >= node->failures_before + FAILURES_BELIEVED;
+    (void)pthread_mutex_unlock(&flights->mutex);
+    if (failed && ret_err)
+        *ret_err = failure.error;
+    return failed;
+}
+
+void cbn__flight_fail(struct cbn__cabinet *cabinet, const struct cbn__hash *key, const struct cbn_error *err)
+{
+    struct cbn__flights *flights = cbn__registry_flights();
+    struct cbn__failure failure;
+    (void)pthread_mutex_lock(&flights->mutex);
+    const struct cbn__flight_node *node = own_node(flights, cabinet, key);
+    struct cbn__flight_failure *slot = &flights->failures[cbn__failure_slot(key)];
+    if (node) {
+        (void)read_failure(flights, cabinet, key, node->fd, &failure);
+        failure = (struct cbn__failure){.count = failure.count + 1, .error = *err};
+        if (node->fd >= 0) {
+            cbn__failure_write(node->fd, key, &failure, cbn__datafile_size_limit());
+        } else if (!cbn__cabinet_overlay(cabinet)) {
+            slot->domain = domain_of(cabinet);
+            cbn__failure_encode(key, &failure, slot->bytes);
+        }
+    }
+    (void)pthread_mutex_unlock(&flights->mutex);
+}
+
+bool cbn__flight_is_busy(struct cbn__cabinet *cabinet, const struct cbn__hash *key)
+{
+    struct cbn__flights *flights = cbn__registry_flights();
+    (void)pthread_mutex_lock(&flights->mutex);
+    bool busy = *find_node(flights, domain_of(cabinet), key) != NULL;
+    int fd = busy ? -1 : open_to_look(cbn__cabinet_overlay(cabinet));
+    busy = busy || cbn__lock_is_write_locked(fd, byte_of(key));
+    close_after_look(fd);
+    (void)pthread_mutex_unlock(&flights->mutex);
+    return busy;
 }

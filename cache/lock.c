@@ -136,7 +136,7 @@ int32_t cbn__lock_poll(int fd, short type, off_t byte, uint64_t deadline_ns, uin
     }
 }
 
-static bool is_write_locked(int fd, off_t byte)
+bool cbn__lock_is_write_locked(int fd, off_t byte)
 {
     struct flock question = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
     return fd >= 0 && fcntl(fd, F_OFD_GETLK, &question) == 0 && question.l_type != F_UNLCK;
@@ -144,7 +144,7 @@ static bool is_write_locked(int fd, off_t byte)
 
 static bool writer_waits(int fd)
 {
-    return is_write_locked(fd, CBN__LOCK_INTENT_BYTE);
+    return cbn__lock_is_write_locked(fd, CBN__LOCK_INTENT_BYTE);
 }
 
 /* How long a caller waits for the lock, and how much of that a reader gives way to a writer that waits. */
@@ -261,7 +261,7 @@ static int32_t talk_to_file(struct cbn__lock *lock, bool exclusive, const struct
     lock->busy = true;
     (void)pthread_mutex_unlock(&lock->mutex);
     int32_t status = take_file(lock, exclusive, wait, &yielded);
-    bool write_locked = status == CBN_STATUS_TIMEOUT && is_write_locked(lock->fd, CBN__LOCK_DATA_BYTE);
+    bool write_locked = status == CBN_STATUS_TIMEOUT && cbn__lock_is_write_locked(lock->fd, CBN__LOCK_DATA_BYTE);
     (void)pthread_mutex_lock(&lock->mutex);
     lock->busy = false;
     note_wait(lock, exclusive, status, write_locked);

@@ -10,19 +10,29 @@
 #ifndef CBN_CACHE_REGISTRY_H
 #define CBN_CACHE_REGISTRY_H
 
+#include "cache/failure.h"
 #include "cache/store.h"
 
 struct cbn__flight_node {
     struct cbn__flight_node *next;
     const void *domain; /* the store whose lock file is shared, or the cabinet */
     struct cbn__hash key;
-    int fd; /* -1: none yet, or none at all */
+    pthread_t holder;
+    uint64_t failures_before; /* of the key, when the holder began to wait; UINT64_MAX: not known */
+    int fd;                   /* -1: none yet, or none at all */
+};
+
+/* A failed build of a cabinet that has no lock file. */
+struct cbn__flight_failure {
+    const void *domain;
+    uint8_t bytes[CBN__FAILURE_BYTES];
 };
 
 struct cbn__flights {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct cbn__flight_node *nodes;
+    struct cbn__flight_failure failures[CBN__FAILURE_SLOTS];
 };
 
 /* The folder's store, opened or shared; balanced by a release. OK, IO, NO_MEMORY. */

@@ -63,10 +63,21 @@ static int32_t open_cabinet(struct cbn_runtime *runtime, struct cbn_error *err)
     return CBN_STATUS_OK;
 }
 
+static bool ask_peers(void *user, const struct cbn__hash *key, struct cbn_error *ret_err)
+{
+    return cbn__flight_inherit(((struct cbn_runtime *)user)->cabinet, key, ret_err);
+}
+
+static void tell_peers(void *user, const struct cbn__hash *key, const struct cbn_error *err)
+{
+    cbn__flight_fail(((struct cbn_runtime *)user)->cabinet, key, err);
+}
+
 static int32_t open_builder(struct cbn_runtime *runtime, struct cbn_error *err)
 {
     bool from_env = strcmp(runtime->settings.nvrtc_path.origin, "option") != 0;
     struct cbn__builder_options options = {
+        .peers = {ask_peers, tell_peers, runtime},
         .nvrtc_path = from_env ? NULL : runtime->settings.nvrtc_path.value,
         .nvrtc_env = from_env ? runtime->settings.nvrtc_path.value : NULL,
         .builder_path = runtime->settings.builder_path.value,

@@ -19,6 +19,7 @@
 struct cbn__builder {
     char *nvrtc_path, *nvrtc_env, *builder_path; /* NULL: unset */
     uint32_t timeout_ms;
+    struct cbn__build_peers peers;
     pthread_mutex_t open_lock;
     struct cbn__nvrtc *nvrtc; /* NULL until the first need; then never changed */
 };
@@ -35,6 +36,7 @@ int32_t cbn__builder_create(const struct cbn__builder_options *options, struct c
     struct cbn__builder *builder = calloc(1, sizeof(*builder));
     if (!builder)
         return cbn__error_no_memory(err);
+    builder->peers = options->peers;
     builder->timeout_ms = options->timeout_ms ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
     (void)pthread_mutex_init(&builder->open_lock, NULL);
     if (!copy_text(options->nvrtc_path, &builder->nvrtc_path) || !copy_text(options->nvrtc_env, &builder->nvrtc_env) ||
@@ -110,13 +112,11 @@ static int32_t check_kernel(const struct cbn__job *job, const struct cbn__templa
     return CBN_STATUS_OK;
 }
 
-int32_t cbn__build_run(struct cbn__builder *builder, const struct cbn__spec *spec, struct cbn__build *ret_build,
-                       struct cbn_error *err)
+static int32_t build_alone(struct cbn__builder *builder, const struct cbn__spec *spec, struct cbn__build *ret_build,
+                           struct cbn_error *err)
 {
     __attribute__((cleanup(cbn__job_texts_done))) struct cbn__job_texts texts = {.source = CBN__BUF_INIT};
     struct cbn__job job;
-    cbn__build_done(ret_build);
-    *ret_build = (struct cbn__build)CBN__BUILD_INIT;
     int32_t status = cbn__job_init(&job, spec, &texts, err);
     if (status == CBN_STATUS_OK)
         status = run_job(builder, &job, ret_build, err);
@@ -124,6 +124,31 @@ int32_t cbn__build_run(struct cbn__builder *builder, const struct cbn__spec *spe
         status = check_kernel(&job, spec->template, cbn__buf_blob(&ret_build->cubin), err);
     if (status != CBN_STATUS_OK)
         cbn__buf_done(&ret_build->cubin);
+    return status;
+}
+
+int32_t cbn__build_run(struct cbn__builder *builder, const struct cbn__spec *spec, struct cbn__build *ret_build,
+                       struct cbn_error *err)
+{
+    const struct cbn__build_peers *peers = &builder->peers;
+    CBN__BUF_AUTO record = CBN__BUF_INIT;
+    struct cbn_error failure = {0};
+    cbn__build_done(ret_build);
+    *ret_build = (struct cbn__build)CBN__BUILD_INIT;
+    if (!peers->ask)
+        return build_alone(builder, spec, ret_build, err);
+    cbn__key_record(spec, &record);
+    if (record.failed)
+        return cbn__error_no_memory(err);
+    struct cbn__hash key = cbn__key_hash(cbn__buf_blob(&record));
+    int32_t status = CBN_STATUS_COMPILE_FAILED;
+    if (!peers->ask(peers->user, &key, &failure)) {
+        status = build_alone(builder, spec, ret_build, &failure);
+        if (status == CBN_STATUS_COMPILE_FAILED)
+            peers->tell(peers->user, &key, &failure);
+    }
+    if (status != CBN_STATUS_OK && err)
+        *err = failure;
     return status;
 }
 

@@ -10,7 +10,18 @@
 /* Compilers and children of one runtime. Opens NVRTC on the first in-process build. thread: any. */
 struct cbn__builder;
 
+/*
+ * Others who build the same key. ask: they failed while this thread waited for them, with *ret_err; tell: this build
+ * failed. Of COMPILE_FAILED only: what a host lacks says nothing about another. thread: any; no lock is held.
+ */
+struct cbn__build_peers {
+    bool (*ask)(void *user, const struct cbn__hash *key, struct cbn_error *ret_err);
+    void (*tell)(void *user, const struct cbn__hash *key, const struct cbn_error *err);
+    void *user;
+};
+
 struct cbn__builder_options {
+    struct cbn__build_peers peers; /* ask NULL: none */
     const char *nvrtc_path;   /* option; NULL: search */
     const char *nvrtc_env;    /* CUBINET_NVRTC; NULL: unset */
     const char *builder_path; /* NULL: build in process */

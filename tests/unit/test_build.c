@@ -34,7 +34,8 @@ static struct cbn__builder *make_builder(const char *nvrtc, const char *program,
 {
     struct cbn__builder *builder = NULL;
     const char *env = getenv("CUBINET_NVRTC");
-    const struct cbn__builder_options options = {nvrtc, env && *env ? env : NULL, program, timeout_ms};
+    const struct cbn__builder_options options = {
+        .nvrtc_path = nvrtc, .nvrtc_env = env && *env ? env : NULL, .builder_path = program, .timeout_ms = timeout_ms};
     ck_assert_int_eq(cbn__builder_create(&options, &builder, NULL), CBN_STATUS_OK);
     return builder;
 }

@@ -239,7 +239,7 @@ static int32_t build_beside(const struct library *library, const struct library 
         link_into(folder, path, name);
     }
     (void)snprintf(path, sizeof(path), "%s/libnvrtc.so", folder);
-    const struct cbn__builder_options options = {path, NULL, self, TIMEOUT_MS};
+    const struct cbn__builder_options options = {.nvrtc_path = path, .builder_path = self, .timeout_ms = TIMEOUT_MS};
     struct forms forms = {NULL, 0, 0};
     struct cbn_query query = query_of("fp8_quantize", HOPPER);
     struct cbn__builder *builder = NULL;
@@ -339,7 +339,7 @@ static void open_library(const char *path)
         die("more than %d libraries", LIBRARIES_MAX);
     struct library *library = &libraries[library_count++];
     library->path = path;
-    const struct cbn__builder_options options = {path, NULL, self, TIMEOUT_MS};
+    const struct cbn__builder_options options = {.nvrtc_path = path, .builder_path = self, .timeout_ms = TIMEOUT_MS};
     if (cbn__nvrtc_open(path, NULL, &library->nvrtc, &err) != CBN_STATUS_OK ||
         cbn__builder_create(&options, &library->builder, &err) != CBN_STATUS_OK)
         die("%s", err.message);

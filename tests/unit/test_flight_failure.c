@@ -216,7 +216,7 @@ START_TEST(without_a_flight_nothing_is_said)
     for (int i = 0; i < 3; i++)
         fail_build(cabinet, &key);
     ck_assert(!inherits(cabinet, &key));
-    ck_assert_int_eq(file_bytes(in(&scratch, "cache/lock")), 64); /* the mark alone */
+    ck_assert_int_lt(file_bytes(in(&scratch, "cache/lock")), CBN__FAILURE_FIRST_BYTE); /* no slot was written */
     cbn__cabinet_close(cabinet);
 }
 END_TEST

@@ -22,7 +22,8 @@ static int32_t run(const char *nvrtc, const char *program, const struct cbn__spe
 {
     struct cbn__builder *builder = NULL;
     const char *env = getenv("CUBINET_NVRTC");
-    const struct cbn__builder_options options = {nvrtc, env && *env ? env : NULL, program, 60000};
+    const struct cbn__builder_options options = {
+        .nvrtc_path = nvrtc, .nvrtc_env = env && *env ? env : NULL, .builder_path = program, .timeout_ms = 60000};
     ck_assert_int_eq(cbn__builder_create(&options, &builder, NULL), CBN_STATUS_OK);
     int32_t status = cbn__build_run(builder, spec, build, err);
     cbn__builder_destroy(builder);

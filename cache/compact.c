@@ -107,6 +107,22 @@ static int32_t replace(struct cbn__store *store, const char *copy_path, struct c
     return CBN_STATUS_OK;
 }
 
+/* LMDB copies by the heads of runs, which no walk has read since the file was opened. */
+static int32_t need_sound_runs(struct cbn__store *store, struct cbn_error *err)
+{
+    char problem[CBN__PAGES_PROBLEM_BYTES] = "";
+    struct cbn__pages_meta meta;
+    int code = cbn__pages_check_runs(store->data_fd, &meta, problem);
+    if (code == 0)
+        return CBN_STATUS_OK;
+    if (code == ENOMEM)
+        return cbn__error_no_memory(err);
+    atomic_store(&store->condemned, true);
+    atomic_store(&store->failed, true);
+    return cbn__error_own(err, CBN_STATUS_DAMAGED, "%s is damaged (%s); it is salvaged when it is next opened",
+                          store->data_path, problem);
+}
+
 static int32_t compact(struct cbn__store *store, struct cbn_error *err)
 {
     CBN__BUF_AUTO copy_path = CBN__BUF_INIT;
@@ -114,7 +130,9 @@ static int32_t compact(struct cbn__store *store, struct cbn_error *err)
     const char *path = cbn__buf_text(&copy_path);
     if (copy_path.failed)
         return cbn__error_no_memory(err);
-    int32_t status = need_room(store, err);
+    int32_t status = need_sound_runs(store, err);
+    if (status == CBN_STATUS_OK)
+        status = need_room(store, err);
     return status == CBN_STATUS_OK ? replace(store, path, err) : status;
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/record.h"
-#include "cache/session.h"
+#include "cache/runs.h"
 
 #define COUNTER_COUNT (sizeof(struct cbn__counters) / sizeof(uint64_t))
 #define SEALED_BYTES (COUNTER_COUNT * 8)
@@ -76,7 +76,7 @@ int cbn__counters_write(struct cbn__session *session)
     struct cbn__hash seal = seal_of(bytes, SEALED_BYTES);
     memcpy(bytes + SEALED_BYTES, seal.bytes, sizeof(seal.bytes));
     MDB_val name = name_of_record(), value = {sizeof(bytes), bytes};
-    int rc = mdb_put(session->txn, session->store->meta, &name, &value, 0);
+    int rc = cbn__runs_put(session, session->store->meta, &name, &value, 0);
     if (rc == 0)
         return 0;
 #define CBN_X(name, text) atomic_fetch_add(&live->name, taken.name);

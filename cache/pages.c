@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/record.h"
 #include "cache/pages_layout.h"
 
 #define DB_KINDS 0x7fu /* above them the free list's record carries flags of the environment */
@@ -23,17 +22,24 @@
 
 #define KEY_BYTES_MAX 511u /* LMDB's MDB_MAXKEYSIZE */
 
-/* The last key met in a tree, in order. */
+/* The last key met in a tree, in order: on a page in its buffer, or kept from a leaf whose buffer has another now. */
 struct order {
-    uint8_t key[KEY_BYTES_MAX];
+    const uint8_t *key;
+    uint8_t kept[KEY_BYTES_MAX];
     uint32_t bytes; /* 0: none yet */
     bool separates; /* of a branch: the next key may be equal to it */
 };
 
+#define NESTED_PAGES (2 * DEPTH_MAX) /* of the tree of tables, and of one of them below it */
+
 struct walk {
     int fd;
+    bool every_head; /* of runs of the tables, too */
     struct cbn__pages_meta meta;
-    uint8_t *seen; /* a bit a page */
+    uint64_t *seen;                 /* a bit a page */
+    uint8_t *buffers[NESTED_PAGES]; /* a page each, for one on the way from the root; kept from page to page */
+    uint32_t nested;
+    uint16_t *sizes; /* of the nodes of one page, by half their offset; all 0 between two pages */
     struct order *order;
     const char *problem;
     uint64_t problem_page;
@@ -80,13 +86,13 @@ const char *cbn__pages_parse_meta(const uint8_t *bytes, struct cbn__pages_meta *
 {
     if (cbn__pages_u16(bytes + PAGE_AT_FLAGS) != PAGE_META)
         return "a meta page is not one";
-    if (cbn__load_u32(bytes + META_AT_MAGIC) != META_MAGIC || cbn__load_u32(bytes + META_AT_VERSION) != META_VERSION)
+    if (cbn__pages_u32(bytes + META_AT_MAGIC) != META_MAGIC || cbn__pages_u32(bytes + META_AT_VERSION) != META_VERSION)
         return "a meta page has another magic number or version";
-    meta->page_bytes = cbn__load_u32(bytes + META_AT_FREE_DB);
-    meta->free_root = cbn__load_u64(bytes + META_AT_FREE_DB + DB_AT_ROOT);
-    meta->main_root = cbn__load_u64(bytes + META_AT_MAIN_DB + DB_AT_ROOT);
-    meta->last_page = cbn__load_u64(bytes + META_AT_LAST_PAGE);
-    meta->transaction = cbn__load_u64(bytes + META_AT_TRANSACTION);
+    meta->page_bytes = cbn__pages_u32(bytes + META_AT_FREE_DB);
+    meta->free_root = cbn__pages_u64(bytes + META_AT_FREE_DB + DB_AT_ROOT);
+    meta->main_root = cbn__pages_u64(bytes + META_AT_MAIN_DB + DB_AT_ROOT);
+    meta->last_page = cbn__pages_u64(bytes + META_AT_LAST_PAGE);
+    meta->transaction = cbn__pages_u64(bytes + META_AT_TRANSACTION);
     if (!page_size_is_sane(meta->page_bytes))
         return "a meta page states a page size that cannot be";
     if (meta->last_page < 1 || meta->last_page > (UINT64_MAX >> 1) / meta->page_bytes)
@@ -123,10 +129,13 @@ static bool claim(struct walk *walk, uint64_t page, uint64_t count)
 {
     if (page < FIRST_DATA_PAGE || page > walk->meta.last_page || count > walk->meta.last_page - page + 1)
         return refuse(walk, page, "page lies outside of the file's range");
-    for (uint64_t i = page; i < page + count; i++) {
-        if (walk->seen[i / 8] & 1u << i % 8)
-            return refuse(walk, i, "page is reached twice");
-        walk->seen[i / 8] = (uint8_t)(walk->seen[i / 8] | 1u << i % 8);
+    for (uint64_t i = page, end = page + count; i < end;) {
+        uint64_t *word = &walk->seen[i / 64], here = 64 - i % 64 < end - i ? 64 - i % 64 : end - i;
+        uint64_t mask = (here == 64 ? UINT64_MAX : (1ull << here) - 1) << i % 64;
+        if (*word & mask)
+            return refuse(walk, i - i % 64 + (uint64_t)__builtin_ctzll(*word & mask), "page is reached twice");
+        *word |= mask;
+        i += here;
     }
     return true;
 }
@@ -143,7 +152,7 @@ static bool read_page(struct walk *walk, uint64_t page, uint8_t *bytes)
     if (!inside_file(walk, page, 1) ||
         !cbn__pages_read_at(walk->fd, bytes, walk->meta.page_bytes, page * walk->meta.page_bytes))
         return refuse(walk, page, "page cannot be read");
-    if (cbn__load_u64(bytes) != page)
+    if (cbn__pages_u64(bytes) != page)
         return refuse(walk, page, "page carries another number");
     return true;
 }
@@ -165,7 +174,7 @@ static bool read_node(struct walk *walk, uint64_t page, const uint8_t *bytes, ui
         return refuse(walk, page, "page holds a node outside of itself");
     const uint8_t *node = bytes + offset;
     uint32_t rest = page_bytes - offset - NODE_HEAD_BYTES;
-    *ret_node = (struct node){.size = cbn__load_u32(node),
+    *ret_node = (struct node){.size = cbn__pages_u32(node),
                               .flags = cbn__pages_u16(node + 4),
                               .key_bytes = cbn__pages_u16(node + 6),
                               .key = node + NODE_HEAD_BYTES};
@@ -183,20 +192,24 @@ static bool read_node(struct walk *walk, uint64_t page, const uint8_t *bytes, ui
         return refuse(walk, page, "page holds a value longer than itself");
     ret_node->data = ret_node->key + ret_node->key_bytes;
     if (ret_node->flags & NODE_BIG)
-        ret_node->child = cbn__load_u64(ret_node->data);
+        ret_node->child = cbn__pages_u64(ret_node->data);
     return true;
 }
 
-static bool check_overflow(struct walk *walk, const struct node *node)
+enum tree { TREE_FREE, TREE_MAIN, TREE_TABLE };
+
+static bool check_overflow(struct walk *walk, const struct node *node, enum tree tree)
 {
     uint64_t count = (PAGE_HEAD_BYTES - 1 + (uint64_t)node->size) / walk->meta.page_bytes + 1;
     uint8_t head[PAGE_HEAD_BYTES];
     if (!claim(walk, node->child, count) || !inside_file(walk, node->child, count))
         return false;
+    if (tree == TREE_TABLE && !walk->every_head)
+        return true;
     if (!cbn__pages_read_at(walk->fd, head, sizeof(head), node->child * walk->meta.page_bytes))
         return refuse(walk, node->child, "page cannot be read");
-    if (cbn__load_u64(head) != node->child || cbn__pages_u16(head + PAGE_AT_FLAGS) != PAGE_OVERFLOW ||
-        cbn__load_u32(head + PAGE_AT_RUN) != count)
+    if (cbn__pages_u64(head) != node->child || cbn__pages_u16(head + PAGE_AT_FLAGS) != PAGE_OVERFLOW ||
+        cbn__pages_u32(head + PAGE_AT_RUN) != count)
         return refuse(walk, node->child, "page does not begin the run of pages that it should");
     return true;
 }
@@ -204,12 +217,12 @@ static bool check_overflow(struct walk *walk, const struct node *node)
 /* A record of the free list: a count, then page numbers, descending. LMDB would write to any page named here. */
 static bool check_free_list(struct walk *walk, uint64_t page, const uint8_t *bytes, uint64_t size)
 {
-    if (size < 8 || cbn__load_u64(bytes) != size / 8 - 1 || size % 8)
+    if (size < 8 || cbn__pages_u64(bytes) != size / 8 - 1 || size % 8)
         return refuse(walk, page, "page holds a free list of a wrong length");
     for (uint64_t at = 8; at < size; at += 8) {
-        if (at > 8 && cbn__load_u64(bytes + at) >= cbn__load_u64(bytes + at - 8))
+        if (at > 8 && cbn__pages_u64(bytes + at) >= cbn__pages_u64(bytes + at - 8))
             return refuse(walk, page, "page holds a free list out of order");
-        if (!claim(walk, cbn__load_u64(bytes + at), 1))
+        if (!claim(walk, cbn__pages_u64(bytes + at), 1))
             return false;
     }
     return true;
@@ -219,7 +232,7 @@ static bool check_free_node(struct walk *walk, uint64_t page, const struct node 
 {
     if (node->key_bytes != 8 || node->flags & NODE_TABLE)
         return refuse(walk, page, "page holds a free list under a wrong key");
-    uint64_t transaction = cbn__load_u64(node->key);
+    uint64_t transaction = cbn__pages_u64(node->key);
     if (transaction == 0 || transaction > walk->meta.transaction)
         return refuse(walk, page, "page holds a free list of no transaction");
     /* LMDB reserves the record before it knows its final length: what is stored may be longer than the list. */
@@ -232,7 +245,7 @@ static bool check_free_node(struct walk *walk, uint64_t page, const struct node 
         read = cbn__pages_read_at(walk->fd, bytes, size, node->child * walk->meta.page_bytes + PAGE_HEAD_BYTES);
     else
         memcpy(bytes, node->data, size);
-    uint64_t count = read && size >= 8 ? cbn__load_u64(bytes) : 0;
+    uint64_t count = read && size >= 8 ? cbn__pages_u64(bytes) : 0;
     if (count < size / 8)
         size = (count + 1) * 8;
     bool sound = read ? check_free_list(walk, page, bytes, size) : refuse(walk, page, "page cannot be read");
@@ -240,14 +253,12 @@ static bool check_free_node(struct walk *walk, uint64_t page, const struct node 
     return sound;
 }
 
-enum tree { TREE_FREE, TREE_MAIN, TREE_TABLE };
-
 static bool is_behind(const struct order *order, const struct node *node, enum tree tree)
 {
     if (order->bytes == 0)
         return true;
     if (tree == TREE_FREE) {
-        uint64_t key = cbn__load_u64(node->key), last = cbn__load_u64(order->key);
+        uint64_t key = cbn__pages_u64(node->key), last = cbn__pages_u64(order->key);
         return key > last || (order->separates && key == last);
     }
     uint32_t shared = node->key_bytes < order->bytes ? node->key_bytes : order->bytes;
@@ -255,6 +266,12 @@ static bool is_behind(const struct order *order, const struct node *node, enum t
     if (compared != 0)
         return compared > 0;
     return node->key_bytes > order->bytes || (order->separates && node->key_bytes == order->bytes);
+}
+
+static void keep_key(struct order *order)
+{
+    memcpy(order->kept, order->key, order->bytes);
+    order->key = order->kept;
 }
 
 /*
@@ -268,7 +285,7 @@ static bool check_order(struct walk *walk, uint64_t page, const struct node *nod
         return refuse(walk, page, "page holds a key of an impossible length");
     if (!is_behind(order, node, tree))
         return refuse(walk, page, "page holds keys out of order");
-    memcpy(order->key, node->key, node->key_bytes);
+    order->key = node->key;
     order->bytes = node->key_bytes;
     order->separates = separates;
     return true;
@@ -296,13 +313,13 @@ static bool check_table(struct walk *walk, uint64_t page, const struct node *nod
         return refuse(walk, page, "page holds a table's record of a wrong size");
     if (cbn__pages_u16(node->data + DB_AT_FLAGS) != 0)
         return refuse(walk, page, "page holds a table of an unknown kind");
-    return check_tree(walk, cbn__load_u64(node->data + DB_AT_ROOT), TREE_TABLE,
+    return check_tree(walk, cbn__pages_u64(node->data + DB_AT_ROOT), TREE_TABLE,
                       cbn__pages_u16(node->data + DB_AT_DEPTH));
 }
 
 static bool check_leaf_node(struct walk *walk, uint64_t page, const struct node *node, enum tree tree)
 {
-    if (node->flags & NODE_BIG && !check_overflow(walk, node))
+    if (node->flags & NODE_BIG && !check_overflow(walk, node, tree))
         return false;
     if (tree == TREE_FREE)
         return check_free_node(walk, page, node);
@@ -318,8 +335,7 @@ static bool check_leaf_node(struct walk *walk, uint64_t page, const struct node 
  */
 static bool check_tiling(struct walk *walk, uint64_t page, const uint8_t *bytes, uint32_t count, bool branch)
 {
-    uint8_t taken[PAGE_BYTES_MAX / 16] = {0}; /* a bit for two bytes */
-    uint32_t sum = cbn__pages_u16(bytes + PAGE_AT_UPPER);
+    uint32_t met = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct node node;
         if (!read_node(walk, page, bytes, i, branch, &node))
@@ -329,14 +345,18 @@ static bool check_tiling(struct walk *walk, uint64_t page, const uint8_t *bytes,
         uint32_t size = (NODE_HEAD_BYTES + node.key_bytes + data_bytes + 1) & ~1u;
         if (offset % 2 || offset + size > walk->meta.page_bytes)
             return refuse(walk, page, "page holds a node outside of itself");
-        for (uint32_t at = offset / 2; at < (offset + size) / 2; at++) {
-            if (taken[at / 8] & 1u << at % 8)
-                return refuse(walk, page, "page holds a node over another");
-            taken[at / 8] = (uint8_t)(taken[at / 8] | 1u << at % 8);
-        }
-        sum += size;
+        if (walk->sizes[offset / 2])
+            return refuse(walk, page, "page holds a node over another");
+        walk->sizes[offset / 2] = (uint16_t)size;
     }
-    return sum == walk->meta.page_bytes || refuse(walk, page, "page holds bytes between its nodes");
+    /* From node to node: the way meets all of them, or one of them begins within another. */
+    for (uint32_t at = cbn__pages_u16(bytes + PAGE_AT_UPPER), size; at < walk->meta.page_bytes; at += size, met++) {
+        size = walk->sizes[at / 2];
+        if (size == 0)
+            return refuse(walk, page, "page holds bytes between its nodes");
+        walk->sizes[at / 2] = 0;
+    }
+    return met == count || refuse(walk, page, "page holds a node over another");
 }
 
 static bool check_nodes(struct walk *walk, uint64_t page, const uint8_t *bytes, enum tree tree, uint32_t level,
@@ -344,7 +364,7 @@ static bool check_nodes(struct walk *walk, uint64_t page, const uint8_t *bytes, 
 {
     bool branch = cbn__pages_u16(bytes + PAGE_AT_FLAGS) == PAGE_BRANCH;
     uint32_t lower = cbn__pages_u16(bytes + PAGE_AT_LOWER), upper = cbn__pages_u16(bytes + PAGE_AT_UPPER);
-    if (lower < PAGE_HEAD_BYTES || lower > upper || upper > walk->meta.page_bytes || lower % 2)
+    if (lower < PAGE_HEAD_BYTES || lower > upper || upper > walk->meta.page_bytes || lower % 2 || upper % 2)
         return refuse(walk, page, "page has impossible bounds");
     uint32_t count = (lower - PAGE_HEAD_BYTES) / 2;
     if (count < (branch ? 2u : 1u))
@@ -361,21 +381,27 @@ static bool check_nodes(struct walk *walk, uint64_t page, const uint8_t *bytes, 
         if (!(branch ? check_page(walk, node.child, tree, level + 1, depth) : check_leaf_node(walk, page, &node, tree)))
             return false;
     }
+    if (!branch)
+        keep_key(walk->order);
     return true;
 }
 
+/* The page's own buffer: of the next depth below the page that leads to it. */
 static bool check_page(struct walk *walk, uint64_t page, enum tree tree, uint32_t level, uint32_t depth)
 {
     if (!claim(walk, page, 1))
         return false;
-    uint8_t *bytes = calloc(1, walk->meta.page_bytes);
+    uint8_t **buffer = &walk->buffers[walk->nested], *bytes = *buffer;
+    if (!bytes)
+        *buffer = bytes = malloc(walk->meta.page_bytes);
     if (!bytes)
         return run_out(walk);
+    walk->nested++;
     bool sound = read_page(walk, page, bytes);
     if (sound && cbn__pages_u16(bytes + PAGE_AT_FLAGS) != (level < depth ? PAGE_BRANCH : PAGE_LEAF))
         sound = refuse(walk, page, "page is of the wrong kind");
     sound = sound && check_nodes(walk, page, bytes, tree, level, depth);
-    free(bytes);
+    walk->nested--;
     return sound;
 }
 
@@ -385,7 +411,7 @@ static bool check_trees(struct walk *walk)
     for (uint32_t i = 0; i < 2; i++)
         if (!cbn__pages_read_at(walk->fd, meta[i], META_BYTES, (uint64_t)i * walk->meta.page_bytes))
             return refuse(walk, i, "page cannot be read");
-    const uint8_t *newest = cbn__load_u64(meta[0] + META_AT_TRANSACTION) == walk->meta.transaction ? meta[0] : meta[1];
+    const uint8_t *newest = cbn__pages_u64(meta[0] + META_AT_TRANSACTION) == walk->meta.transaction ? meta[0] : meta[1];
     if ((cbn__pages_u16(newest + META_AT_FREE_DB + DB_AT_FLAGS) & DB_KINDS) != DB_INTEGER_KEY ||
         cbn__pages_u16(newest + META_AT_MAIN_DB + DB_AT_FLAGS) != 0)
         return refuse(walk, newest == meta[0] ? 0 : 1, "page states a tree of an unknown kind");
@@ -402,12 +428,27 @@ static bool check_trees(struct walk *walk)
 static bool check_behind_end(struct walk *walk)
 {
     for (uint64_t i = walk->meta.file_bytes / walk->meta.page_bytes; i <= walk->meta.last_page; i++)
-        if (!(walk->seen[i / 8] & 1u << i % 8))
+        if (!(walk->seen[i / 64] & 1ull << i % 64))
             return refuse(walk, i, "page lies behind the end of the file and is not free");
     return true;
 }
 
-int cbn__pages_check(int fd, struct cbn__pages_meta *ret_meta, char ret_problem[CBN__PAGES_PROBLEM_BYTES])
+static bool make_buffers(struct walk *walk)
+{
+    walk->seen = calloc(walk->meta.last_page / 64 + 1, sizeof(*walk->seen));
+    walk->sizes = calloc(walk->meta.page_bytes / 2, sizeof(*walk->sizes));
+    return (walk->seen && walk->sizes) || run_out(walk);
+}
+
+static void free_buffers(struct walk *walk)
+{
+    for (uint32_t i = 0; i < NESTED_PAGES; i++)
+        free(walk->buffers[i]);
+    free(walk->sizes);
+    free(walk->seen);
+}
+
+static int check(int fd, bool every_head, struct cbn__pages_meta *ret_meta, char ret_problem[CBN__PAGES_PROBLEM_BYTES])
 {
     struct walk walk = {.fd = fd};
     const char *problem = cbn__pages_read_meta(fd, &walk.meta);
@@ -419,9 +460,9 @@ int cbn__pages_check(int fd, struct cbn__pages_meta *ret_meta, char ret_problem[
         (void)snprintf(ret_problem, CBN__PAGES_PROBLEM_BYTES, "%s", problem);
         return EBADMSG;
     }
-    walk.seen = calloc(walk.meta.last_page / 8 + 1, 1);
-    bool sound = walk.seen ? check_trees(&walk) && check_behind_end(&walk) : run_out(&walk);
-    free(walk.seen);
+    walk.every_head = every_head || !cbn__pages_are_aligned(walk.meta.page_bytes);
+    bool sound = make_buffers(&walk) && check_trees(&walk) && check_behind_end(&walk);
+    free_buffers(&walk);
     *ret_meta = walk.meta;
     if (walk.out_of_memory)
         return ENOMEM;
@@ -429,4 +470,14 @@ int cbn__pages_check(int fd, struct cbn__pages_meta *ret_meta, char ret_problem[
         (void)snprintf(ret_problem, CBN__PAGES_PROBLEM_BYTES, "%s: page %llu", walk.problem,
                        (unsigned long long)walk.problem_page);
     return sound ? 0 : EBADMSG;
+}
+
+int cbn__pages_check(int fd, struct cbn__pages_meta *ret_meta, char ret_problem[CBN__PAGES_PROBLEM_BYTES])
+{
+    return check(fd, false, ret_meta, ret_problem);
+}
+
+int cbn__pages_check_runs(int fd, struct cbn__pages_meta *ret_meta, char ret_problem[CBN__PAGES_PROBLEM_BYTES])
+{
+    return check(fd, true, ret_meta, ret_problem);
 }

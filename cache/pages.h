@@ -25,7 +25,12 @@ const char *cbn__pages_read_meta(int fd, struct cbn__pages_meta *ret_meta);
 /*
  * Meta, branch and leaf pages of every tree, each page reached at most once and inside the file. 0 when LMDB can be
  * let at it; EBADMSG when it is damaged, and ret_problem says what is wrong and where; ENOMEM.
+ *
+ * Of the runs of pages that large values have to themselves it sees that they are inside the file and nobody else's;
+ * their heads are looked at by runs.c, right before LMDB goes by one: here they would be a read an entry.
  */
 int cbn__pages_check(int fd, struct cbn__pages_meta *ret_meta, char ret_problem[CBN__PAGES_PROBLEM_BYTES]);
+/* The same, and every head. */
+int cbn__pages_check_runs(int fd, struct cbn__pages_meta *ret_meta, char ret_problem[CBN__PAGES_PROBLEM_BYTES]);
 
 #endif

@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "cache/runs.h"
 
 #define SESSION_TRIES 8
 #define PAST_BOUND_BYTES ((uint64_t)64 << 10)
 
-/* What LMDB's code means for the next session. */
-static void judge_code(struct cbn__store *store, int code)
+void cbn__session_judge(struct cbn__store *store, int code)
 {
     if (code == MDB_CORRUPTED || code == MDB_PAGE_NOTFOUND || code == MDB_INVALID)
         atomic_store(&store->condemned, true);
@@ -57,7 +57,7 @@ int32_t cbn__session_read(struct cbn__store *store, uint32_t timeout_ms, struct 
             int rc = mdb_txn_begin(store->env, NULL, MDB_RDONLY, &ret_session->txn);
             if (rc == 0)
                 return CBN_STATUS_OK;
-            judge_code(store, rc);
+            cbn__session_judge(store, rc);
         }
         cbn__lock_release_shared(&store->lock);
         status = cbn__session_own(store, timeout_ms, err);
@@ -72,7 +72,7 @@ int32_t cbn__session_read_end(struct cbn__session *session, int code, struct cbn
 {
     struct cbn__store *store = session->store;
     mdb_txn_abort(session->txn);
-    judge_code(store, code);
+    cbn__session_judge(store, code);
     cbn__lock_release_shared(&store->lock);
     if (code == 0)
         return CBN_STATUS_OK;
@@ -117,14 +117,22 @@ static bool may_write(const struct cbn__store *store)
     return fstat(store->data_fd, &file) == 0 && (uint64_t)file.st_size <= cbn__datafile_size_limit();
 }
 
-static int begin_write(struct cbn__store *store, MDB_txn **ret_txn)
+static int begin_write(struct cbn__session *session)
 {
+    struct cbn__store *store = session->store;
     if (!may_write(store))
         return EFBIG;
     if (cbn__datafile_mark(store) != CBN_STATUS_OK)
         return errno ? errno : EIO;
     int rc = set_map(store);
-    return rc == 0 ? mdb_txn_begin(store->env, NULL, 0, ret_txn) : rc;
+    if (rc == 0)
+        rc = mdb_txn_begin(store->env, NULL, 0, &session->txn);
+    if (rc != 0)
+        return rc;
+    rc = cbn__runs_learn(session);
+    if (rc != 0)
+        mdb_txn_abort(session->txn);
+    return rc;
 }
 
 int32_t cbn__session_write(struct cbn__store *store, uint32_t timeout_ms, struct cbn__session *ret_session,
@@ -136,10 +144,10 @@ int32_t cbn__session_write(struct cbn__store *store, uint32_t timeout_ms, struct
     int32_t status = cbn__session_own(store, timeout_ms, err);
     if (status != CBN_STATUS_OK)
         return status;
-    int rc = begin_write(store, &ret_session->txn);
+    int rc = begin_write(ret_session);
     if (rc == 0)
         return CBN_STATUS_OK;
-    judge_code(store, rc);
+    cbn__session_judge(store, rc);
     status = cbn__datafile_error(store, rc, err, "cannot write the cache");
     cbn__lock_release_exclusive(&store->lock);
     return status;
@@ -156,7 +164,7 @@ static int finish(struct cbn__session *session, int code)
     } else if (txn) {
         mdb_txn_abort(txn);
     }
-    judge_code(session->store, code);
+    cbn__session_judge(session->store, code);
     return code;
 }
 
@@ -165,7 +173,7 @@ int cbn__session_renew(struct cbn__session *session, int code)
     int finished = finish(session, code);
     int begun = atomic_load(&session->store->failed) ? 0 : mdb_txn_begin(session->store->env, NULL, 0, &session->txn);
     if (begun != 0)
-        judge_code(session->store, begun);
+        cbn__session_judge(session->store, begun);
     if (code == 0 && finished != 0)
         return finished;
     return session->txn ? 0 : begun ? begun : MDB_PANIC;

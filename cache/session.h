@@ -11,6 +11,10 @@
 struct cbn__session {
     struct cbn__store *store;
     MDB_txn *txn; /* NULL within a write session: committed already */
+    /* runs.c; 0: of a session that only reads, or of a file that it made itself. */
+    uintptr_t map;
+    uint64_t map_bytes;
+    uint32_t page_bytes;
 };
 
 /*
@@ -31,6 +35,9 @@ int32_t cbn__session_write_end(struct cbn__session *session, int code, struct cb
 
 /* The lock alone, exclusive, on an open file; for what closes it. Release with cbn__lock_release_exclusive. */
 int32_t cbn__session_own(struct cbn__store *store, uint32_t timeout_ms, struct cbn_error *err);
+
+/* What LMDB's code means for the next session: the environment is of no more use, or its file. */
+void cbn__session_judge(struct cbn__store *store, int code);
 
 /* The bound as LMDB takes it: whole pages of the system. */
 uint64_t cbn__session_map_bytes(struct cbn__store *store);

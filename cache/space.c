@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/record.h"
+#include "cache/runs.h"
 
 #define HEADROOM_PART 64u
 #define HEADROOM_BYTES_MIN ((uint64_t)64 << 10)
@@ -158,20 +159,20 @@ int cbn__space_write_usage(struct cbn__session *session, const struct cbn__store
     uint8_t bytes[CBN__USAGE_BYTES];
     cbn__usage_encode(key, record, bytes);
     MDB_val name = {sizeof(key->bytes), (void *)(uintptr_t)key->bytes}, value = {sizeof(bytes), bytes};
-    return mdb_put(session->txn, session->store->usage_table, &name, &value, 0);
+    return cbn__runs_put(session, session->store->usage_table, &name, &value, 0);
 }
 
 int cbn__space_delete(struct cbn__session *session, const struct cbn__store_key *key, bool keep_pin)
 {
     struct cbn__usage_record record;
     MDB_val name = {sizeof(key->bytes), (void *)(uintptr_t)key->bytes};
-    int rc = mdb_del(session->txn, session->store->entries, &name, NULL);
+    int rc = cbn__runs_delete(session, session->store->entries, &name);
     if (rc != 0)
         return rc;
     cbn__space_stored_usage(session, key, &record);
     if (keep_pin && record.pinned)
         return 0;
-    rc = mdb_del(session->txn, session->store->usage_table, &name, NULL);
+    rc = cbn__runs_delete(session, session->store->usage_table, &name);
     return rc == MDB_NOTFOUND ? 0 : rc;
 }
 
@@ -322,7 +323,7 @@ static int put_once(struct cbn__session *session, const struct cbn__store_key *k
     struct cbn__usage_record record;
     cbn__space_stored_usage(session, key, &record);
     record.recency_us = cbn__clock_wall_us();
-    int rc = mdb_put(session->txn, session->store->entries, &name, &bytes, 0);
+    int rc = cbn__runs_put(session, session->store->entries, &name, &bytes, 0);
     if (rc == 0)
         rc = cbn__space_write_usage(session, key, &record);
     int renewed = cbn__session_renew(session, rc);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cache/runs.h"
 #include "cache/space.h"
 
 #define FILE_MODE 0600
@@ -276,7 +277,9 @@ static int drop_misnamed(struct cbn__session *session, const struct cbn__hash *h
         memcpy(name.bytes, key.mv_data, key.mv_size < sizeof(name.bytes) ? key.mv_size : sizeof(name.bytes));
         if (key.mv_size == sizeof(((struct cbn__store_key *)0)->bytes) || !cbn__hash_equal(&name, hash))
             continue;
-        rc = mdb_cursor_del(cursor, 0);
+        rc = cbn__runs_check(session, &value);
+        if (rc == 0)
+            rc = mdb_cursor_del(cursor, 0);
         any = any || rc == 0;
         if (rc != 0)
             break;

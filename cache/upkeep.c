@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "cache/registry.h"
+#include "cache/runs.h"
 #include "cache/space.h"
 
 static int32_t need_overlay(const struct cbn__cabinet *cabinet, struct cbn__store **ret_overlay, struct cbn_error *err)
@@ -127,10 +128,14 @@ int32_t cbn__cabinet_rehearse(struct cbn__cabinet *cabinet, const struct cbn__pr
     struct cbn__session session = {.store = overlay};
     int rc = mdb_txn_begin(overlay->env, NULL, 0, &session.txn);
     if (rc == 0) {
-        rc = rehearse(&session, &rehearsal);
+        rc = cbn__runs_learn(&session);
+        if (rc == 0)
+            rc = rehearse(&session, &rehearsal);
         mdb_txn_abort(session.txn);
     }
+    cbn__session_judge(overlay, rc);
     cbn__lock_release_exclusive(&overlay->lock);
+    cbn__cabinet_tell_notes(cabinet, overlay);
     *ret_count = rehearsal.done;
     *ret_used_bytes = rehearsal.used_bytes;
     return rc == 0 ? CBN_STATUS_OK : cbn__datafile_error(overlay, rc, err, "cannot read the cache");

@@ -152,8 +152,8 @@ static void print_spread(const char *name, uint64_t *values, size_t count, doubl
 {
     qsort(values, count, sizeof(*values), compare_u64);
     printf("  \"%s\": {\"p50\": %.1f, \"p90\": %.1f, \"p99\": %.1f, \"most\": %.1f, \"samples\": %zu},\n", name,
-           (double)values[count / 2] / unit, (double)values[count * 9 / 10] / unit, (double)values[count * 99 / 100] / unit,
-           (double)values[count - 1] / unit, count);
+           (double)values[count / 2] / unit, (double)values[count * 9 / 10] / unit,
+           (double)values[count * 99 / 100] / unit, (double)values[count - 1] / unit, count);
 }
 
 static struct timing begin_timing(void)
@@ -461,12 +461,10 @@ static int remove_path(const char *path, const struct stat *status, int kind, st
 
 static bool parse(int argc, char **argv, struct options *options)
 {
-    static const struct option table[] = {{"entries", required_argument, NULL, 'e'},
-                                          {"cache", required_argument, NULL, 'c'},
-                                          {"processes", required_argument, NULL, 'p'},
-                                          {"reads", required_argument, NULL, 'r'},
-                                          {"pause", required_argument, NULL, 'u'},
-                                          {0}};
+    static const struct option table[] = {
+        {"entries", required_argument, NULL, 'e'},   {"cache", required_argument, NULL, 'c'},
+        {"processes", required_argument, NULL, 'p'}, {"reads", required_argument, NULL, 'r'},
+        {"pause", required_argument, NULL, 'u'},     {0}};
     long *const numbers[] = {
         ['e'] = &options->entries, ['p'] = &options->processes, ['r'] = &options->reads, ['u'] = &options->pause_us};
     for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {

@@ -189,7 +189,7 @@ struct cbn__flight {
 };
 /*
  * Waits for the key's flight, at most timeout_ms. OK: held, look again before building (*ret_waited: somebody else
- * had it). TIMEOUT: build alone. Any other status means the folder cannot carry the lock: held in process only.
+ * had it). TIMEOUT: build alone; before the deadline where waiting cannot help, as nothing is being stored. Any other status means the folder cannot carry the lock: held in process only.
  */
 int32_t cbn__flight_begin(struct cbn__cabinet *cabinet, const struct cbn__hash *key, uint32_t timeout_ms,
                           struct cbn__flight *ret_flight, bool *ret_waited);
@@ -200,6 +200,8 @@ void cbn__flight_end(struct cbn__flight *flight);
  */
 bool cbn__flight_inherit(struct cbn__cabinet *cabinet, const struct cbn__hash *key, struct cbn_error *ret_err);
 void cbn__flight_fail(struct cbn__cabinet *cabinet, const struct cbn__hash *key, const struct cbn_error *err);
+/* Its build could not be stored: who waits builds at once. */
+void cbn__flight_drop(struct cbn__cabinet *cabinet, const struct cbn__hash *key);
 /* Somebody holds it just now: a hint for who has other keys to go on with. */
 bool cbn__flight_is_busy(struct cbn__cabinet *cabinet, const struct cbn__hash *key);
 

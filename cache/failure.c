@@ -10,7 +10,8 @@
 
 #define AT_KEY CBN__HASH_BYTES
 #define AT_COUNT (AT_KEY + CBN__HASH_BYTES)
-#define AT_STATUS (AT_COUNT + 8u)
+#define AT_DROPPED (AT_COUNT + 8u)
+#define AT_STATUS (AT_DROPPED + 8u)
 #define AT_DOMAIN (AT_STATUS + 4u)
 #define AT_NATIVE (AT_DOMAIN + 4u)
 #define AT_MESSAGE (AT_NATIVE + 8u)
@@ -33,6 +34,7 @@ void cbn__failure_encode(const struct cbn__hash *key, const struct cbn__failure 
     memset(ret_bytes, 0, CBN__FAILURE_BYTES);
     memcpy(ret_bytes + AT_KEY, key->bytes, CBN__HASH_BYTES);
     cbn__store_u64(ret_bytes + AT_COUNT, failure->count);
+    cbn__store_u64(ret_bytes + AT_DROPPED, failure->dropped);
     cbn__store_u32(ret_bytes + AT_STATUS, (uint32_t)failure->error.status);
     cbn__store_u32(ret_bytes + AT_DOMAIN, failure->error.domain);
     cbn__store_u64(ret_bytes + AT_NATIVE, (uint64_t)failure->error.native_code);
@@ -58,6 +60,7 @@ bool cbn__failure_decode(const uint8_t bytes[CBN__FAILURE_BYTES], const struct c
     if (memcmp(bytes + AT_KEY, key->bytes, CBN__HASH_BYTES) != 0)
         return true;
     ret_failure->count = cbn__load_u64(bytes + AT_COUNT);
+    ret_failure->dropped = cbn__load_u64(bytes + AT_DROPPED);
     ret_failure->error.status = (int32_t)cbn__load_u32(bytes + AT_STATUS);
     ret_failure->error.domain = cbn__load_u32(bytes + AT_DOMAIN);
     ret_failure->error.native_code = (int64_t)cbn__load_u64(bytes + AT_NATIVE);

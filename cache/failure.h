@@ -1,6 +1,6 @@
 /*
- * What builds that failed leave behind for those who waited for them: a count and the last error, in a slot of the lock
- * file. No entry: it is no answer to anybody who did not wait, and it is never looked up by a key alone.
+ * What builds that came to nothing leave behind for those who waited for them: counts and the last error, in a slot of
+ * the lock file. No entry: it is no answer to anybody who did not wait, and it is never looked up by a key alone.
  *
  * Takes no lock: the holder of a key's flight writes that key's slot, and who shares a slot with it sees a seal that is
  * not its own, or a count that begins anew.
@@ -16,13 +16,14 @@
 
 #include "base/hash.h"
 
-#define CBN__FAILURE_BYTES 552u
+#define CBN__FAILURE_BYTES 560u
 #define CBN__FAILURE_SLOTS 32u
 #define CBN__FAILURE_SLOT_BYTES 1024u
 #define CBN__FAILURE_FIRST_BYTE 4096u /* of the lock file */
 
 struct cbn__failure {
-    uint64_t count; /* of this key; 0: none is known */
+    uint64_t count;   /* of this key's builds that failed; 0: none is known */
+    uint64_t dropped; /* of this key's builds that could not be stored */
     struct cbn_error error;
 };
 

@@ -3,7 +3,8 @@
  * overlay's lock file, each flight through a description of its own, so that the lock dies with its holder.
  *
  * A build that failed twice while a thread waited is not tried a third time by it: it gets the error. Who comes later
- * tries again.
+ * tries again. Nor is a flight waited for that cannot help: when the builder could not store what it built, or the
+ * store's lock did not come free the last time, each builds for itself, all at once and not one after the other.
  *
  * Locks: flights.mutex guards the table and every node; nothing waits for the file while it is held.
  */
@@ -21,7 +22,6 @@
 #define NS_PER_MS 1000000ull
 #define NS_PER_S 1000000000ull
 #define FAILURES_BELIEVED 2u
-#define FAILURES_UNKNOWN UINT64_MAX
 #define LONGEST_PAUSE_NS (5 * NS_PER_MS) /* of a wait for a build, which takes hundreds of milliseconds */
 
 static const void *domain_of(struct cbn__cabinet *cabinet)
@@ -46,7 +46,7 @@ static struct cbn__flight_node **find_node(struct cbn__flights *flights, const v
 }
 
 static struct cbn__flight_node *add_node(struct cbn__flights *flights, const void *domain, const struct cbn__hash *key,
-                                         uint64_t failures_before)
+                                         const struct cbn__failure *before, bool before_known)
 {
     struct cbn__flight_node *node = calloc(1, sizeof(*node));
     if (!node)
@@ -55,7 +55,8 @@ static struct cbn__flight_node *add_node(struct cbn__flights *flights, const voi
                                       .domain = domain,
                                       .key = *key,
                                       .holder = pthread_self(),
-                                      .failures_before = failures_before,
+                                      .before = *before,
+                                      .before_known = before_known,
                                       .fd = -1};
     flights->nodes = node;
     return node;
@@ -85,14 +86,13 @@ static void close_after_look(int fd)
 }
 
 /* Mutex held. Before the first look at the flight: what fails from here on fails while this thread waits. */
-static uint64_t count_failures(const struct cbn__flights *flights, struct cbn__cabinet *cabinet,
-                               const struct cbn__hash *key)
+static bool look_before(const struct cbn__flights *flights, struct cbn__cabinet *cabinet, const struct cbn__hash *key,
+                        struct cbn__failure *ret_before)
 {
-    struct cbn__failure failure;
     int fd = open_to_look(cbn__cabinet_overlay(cabinet));
-    bool known = read_failure(flights, cabinet, key, fd, &failure);
+    bool known = read_failure(flights, cabinet, key, fd, ret_before);
     close_after_look(fd);
-    return known ? failure.count : FAILURES_UNKNOWN;
+    return known;
 }
 
 /* Mutex held. OK: the key is this thread's within the process. */
@@ -100,7 +100,8 @@ static int32_t enter_process(struct cbn__flights *flights, struct cbn__cabinet *
                              uint64_t deadline_ns, bool *ret_waited)
 {
     const void *domain = domain_of(cabinet);
-    uint64_t failures_before = count_failures(flights, cabinet, key);
+    struct cbn__failure before;
+    bool before_known = look_before(flights, cabinet, key, &before);
     const struct timespec until = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
                                    .tv_nsec = (long)(deadline_ns % NS_PER_S)};
     while (*find_node(flights, domain, key)) {
@@ -109,7 +110,7 @@ static int32_t enter_process(struct cbn__flights *flights, struct cbn__cabinet *
             return CBN_STATUS_TIMEOUT;
         (void)pthread_cond_clockwait(&flights->changed, &flights->mutex, CLOCK_MONOTONIC, &until);
     }
-    return add_node(flights, domain, key, failures_before) ? CBN_STATUS_OK : CBN_STATUS_NO_MEMORY;
+    return add_node(flights, domain, key, &before, before_known) ? CBN_STATUS_OK : CBN_STATUS_NO_MEMORY;
 }
 
 /* Opened under the mutex, which fork takes: no description of a flight reaches a child unseen. */
@@ -140,29 +141,53 @@ static void leave(struct cbn__flights *flights, const void *domain, const struct
     (void)pthread_mutex_unlock(&flights->mutex);
 }
 
+/* What the builder could not store will not be found by who waits next. */
+static bool was_dropped(struct cbn__flights *flights, struct cbn__cabinet *cabinet, const struct cbn__hash *key)
+{
+    struct cbn__failure failure;
+    (void)pthread_mutex_lock(&flights->mutex);
+    const struct cbn__flight_node *node = *find_node(flights, domain_of(cabinet), key);
+    bool dropped = node && node->before_known && read_failure(flights, cabinet, key, node->fd, &failure) &&
+                   failure.dropped > node->before.dropped;
+    (void)pthread_mutex_unlock(&flights->mutex);
+    return dropped;
+}
+
+/* The key is this thread's within the process. */
+static int32_t enter_file(struct cbn__flights *flights, struct cbn__cabinet *cabinet, const struct cbn__hash *key,
+                          uint64_t deadline_ns, int *ret_fd, bool *ret_waited)
+{
+    struct cbn__store *overlay = cbn__cabinet_overlay(cabinet);
+    *ret_fd = open_file(flights, overlay, key);
+    if (*ret_fd < 0)
+        return CBN_STATUS_IO;
+    if (cbn__lock_is_stalled(&overlay->lock))
+        deadline_ns = 0;
+    int32_t status = cbn__lock_poll(*ret_fd, F_WRLCK, byte_of(key), deadline_ns, LONGEST_PAUSE_NS, ret_waited);
+    return status == CBN_STATUS_OK && *ret_waited && was_dropped(flights, cabinet, key) ? CBN_STATUS_TIMEOUT : status;
+}
+
 int32_t cbn__flight_begin(struct cbn__cabinet *cabinet, const struct cbn__hash *key, uint32_t timeout_ms,
                           struct cbn__flight *ret_flight, bool *ret_waited)
 {
     struct cbn__flights *flights = cbn__registry_flights();
-    struct cbn__store *overlay = cbn__cabinet_overlay(cabinet);
-    const void *domain = domain_of(cabinet);
     uint64_t deadline_ns = cbn__clock_monotonic_ns() + timeout_ms * NS_PER_MS;
     bool waited = false;
-    *ret_flight = (struct cbn__flight){.cabinet = cabinet, .key = *key, .held = false, .fd = -1};
+    int fd = -1;
     (void)pthread_mutex_lock(&flights->mutex);
     int32_t status = enter_process(flights, cabinet, key, deadline_ns, &waited);
     (void)pthread_mutex_unlock(&flights->mutex);
-    if (status == CBN_STATUS_OK && overlay) {
-        int fd = open_file(flights, overlay, key);
-        status =
-            fd < 0 ? CBN_STATUS_IO : cbn__lock_poll(fd, F_WRLCK, byte_of(key), deadline_ns, LONGEST_PAUSE_NS, &waited);
-        ret_flight->fd = fd;
-        if (status == CBN_STATUS_TIMEOUT)
-            leave(flights, domain, key, fd);
+    if (status == CBN_STATUS_OK && cbn__cabinet_overlay(cabinet)) {
+        status = enter_file(flights, cabinet, key, deadline_ns, &fd, &waited);
+        if (status == CBN_STATUS_TIMEOUT) {
+            leave(flights, domain_of(cabinet), key, fd);
+            fd = -1;
+        }
     }
-    if (status == CBN_STATUS_TIMEOUT)
-        ret_flight->fd = -1;
-    ret_flight->held = status == CBN_STATUS_OK || status == CBN_STATUS_IO;
+    *ret_flight = (struct cbn__flight){.cabinet = cabinet,
+                                       .key = *key,
+                                       .held = status == CBN_STATUS_OK || status == CBN_STATUS_IO,
+                                       .fd = fd};
     if (ret_waited)
         *ret_waited = waited;
     return status;
@@ -191,16 +216,16 @@ bool cbn__flight_inherit(struct cbn__cabinet *cabinet, const struct cbn__hash *k
     struct cbn__failure failure;
     (void)pthread_mutex_lock(&flights->mutex);
     const struct cbn__flight_node *node = own_node(flights, cabinet, key);
-    bool failed = node && node->failures_before != FAILURES_UNKNOWN &&
-                  read_failure(flights, cabinet, key, node->fd, &failure) &&
-                  failure.count >= node->failures_before + FAILURES_BELIEVED;
+    bool failed = node && node->before_known && read_failure(flights, cabinet, key, node->fd, &failure) &&
+                  failure.count >= node->before.count + FAILURES_BELIEVED;
     (void)pthread_mutex_unlock(&flights->mutex);
     if (failed && ret_err)
         *ret_err = failure.error;
     return failed;
 }
 
-void cbn__flight_fail(struct cbn__cabinet *cabinet, const struct cbn__hash *key, const struct cbn_error *err)
+/* What came of the build of a flight that the calling thread holds. err NULL: it was built and could not be stored. */
+static void leave_word(struct cbn__cabinet *cabinet, const struct cbn__hash *key, const struct cbn_error *err)
 {
     struct cbn__flights *flights = cbn__registry_flights();
     struct cbn__failure failure;
@@ -209,7 +234,10 @@ void cbn__flight_fail(struct cbn__cabinet *cabinet, const struct cbn__hash *key,
     struct cbn__flight_failure *slot = &flights->failures[cbn__failure_slot(key)];
     if (node) {
         (void)read_failure(flights, cabinet, key, node->fd, &failure);
-        failure = (struct cbn__failure){.count = failure.count + 1, .error = *err};
+        failure.count += err != NULL;
+        failure.dropped += err == NULL;
+        if (err)
+            failure.error = *err;
         if (node->fd >= 0) {
             cbn__failure_write(node->fd, key, &failure, cbn__datafile_size_limit());
         } else if (!cbn__cabinet_overlay(cabinet)) {
@@ -218,6 +246,16 @@ void cbn__flight_fail(struct cbn__cabinet *cabinet, const struct cbn__hash *key,
         }
     }
     (void)pthread_mutex_unlock(&flights->mutex);
+}
+
+void cbn__flight_fail(struct cbn__cabinet *cabinet, const struct cbn__hash *key, const struct cbn_error *err)
+{
+    leave_word(cabinet, key, err);
+}
+
+void cbn__flight_drop(struct cbn__cabinet *cabinet, const struct cbn__hash *key)
+{
+    leave_word(cabinet, key, NULL);
 }
 
 bool cbn__flight_is_busy(struct cbn__cabinet *cabinet, const struct cbn__hash *key)

@@ -324,6 +324,14 @@ int32_t cbn__lock_exclusive(struct cbn__lock *lock, uint32_t timeout_ms)
     return status;
 }
 
+bool cbn__lock_is_stalled(struct cbn__lock *lock)
+{
+    (void)pthread_mutex_lock(&lock->mutex);
+    bool stalled = lock->shared_stalls || lock->exclusive_stalls;
+    (void)pthread_mutex_unlock(&lock->mutex);
+    return stalled;
+}
+
 static void leave_file(struct cbn__lock *lock)
 {
     if (lock->fd >= 0)

@@ -74,6 +74,8 @@ int32_t cbn__lock_explain(const char *path, int code, struct cbn_error *err);
 /* Polls for one byte until the deadline; *ret_waited (may be NULL) when it was not free at once. OK, TIMEOUT, IO. */
 int32_t cbn__lock_poll(int fd, short type, off_t byte, uint64_t deadline_ns, uint64_t longest_pause_ns,
                        bool *ret_waited);
+/* The last wait for one side was in vain. */
+bool cbn__lock_is_stalled(struct cbn__lock *lock);
 /* Another open file holds the byte exclusively. false for fd -1. */
 bool cbn__lock_is_write_locked(int fd, off_t byte);
 

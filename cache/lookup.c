@@ -245,6 +245,8 @@ int32_t cbn__cabinet_put(struct cbn__cabinet *cabinet, struct cbn__blob key_reco
     if (status == CBN_STATUS_OK) {
         CBN__COUNT_LAYER(overlay, puts, 1);
         CBN__COUNT_LAYER(overlay, compile_ms_spent, facts->compile_ms);
+    } else {
+        cbn__flight_drop(cabinet, &hash);
     }
     cbn__cabinet_tell_notes(cabinet, overlay);
     return status;

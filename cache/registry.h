@@ -18,8 +18,9 @@ struct cbn__flight_node {
     const void *domain; /* the store whose lock file is shared, or the cabinet */
     struct cbn__hash key;
     pthread_t holder;
-    uint64_t failures_before; /* of the key, when the holder began to wait; UINT64_MAX: not known */
-    int fd;                   /* -1: none yet, or none at all */
+    struct cbn__failure before; /* of the key, when the holder began to wait */
+    bool before_known;
+    int fd; /* -1: none yet, or none at all */
 };
 
 /* A failed build of a cabinet that has no lock file. */

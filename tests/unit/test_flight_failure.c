@@ -207,6 +207,79 @@ START_TEST(processes_that_waited_get_the_second_error)
 }
 END_TEST
 
+static pid_t start_impatient(const char *folder, int ready)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    struct cbn__cabinet *cabinet = open_cabinet(folder, NULL);
+    struct cbn__hash key = hash_of(1);
+    struct cbn__flight flight;
+    tell(ready);
+    bool alone = cbn__flight_begin(cabinet, &key, LONG_MS, &flight, NULL) == CBN_STATUS_TIMEOUT && !flight.held;
+    cbn__flight_end(&flight);
+    cbn__cabinet_close(cabinet);
+    _exit(alone ? 0 : 1);
+}
+
+/* What could not be stored helps nobody: those who waited build, all at once. */
+START_TEST(a_build_that_was_not_stored_is_waited_for_no_longer)
+{
+    SCRATCH_AUTO scratch = scratch_make();
+    const char *folder = in(&scratch, "cache");
+    struct cbn__cabinet_options options = options_for(folder, NULL);
+    struct cbn__cabinet *cabinet = NULL;
+    struct cbn__hash key = hash_of(1);
+    struct cbn__flight flight;
+    pid_t waiters[WAITERS];
+    int ready[2];
+    ck_assert_int_eq(pipe(ready), 0);
+    options.max_bytes = 1 << 20;
+    ck_assert_int_eq(cbn__cabinet_open(&options, &cabinet, NULL), CBN_STATUS_OK);
+    ck_assert_int_eq(cbn__flight_begin(cabinet, &key, LONG_MS, &flight, NULL), CBN_STATUS_OK);
+    for (int i = 0; i < WAITERS; i++)
+        waiters[i] = start_impatient(folder, ready[1]);
+    for (int i = 0; i < WAITERS; i++)
+        hear(ready[0]);
+    for (int i = 0; i < WAITERS; i++)
+        await_sleep(waiters[i], waiters[i]);
+    uint64_t start_ns = cbn__clock_monotonic_ns();
+    ck_assert_int_eq(put(cabinet, 1, 2 << 20, 13000), CBN_STATUS_LIMIT);
+    cbn__flight_end(&flight);
+    for (int i = 0; i < WAITERS; i++)
+        reap(waiters[i]);
+    ck_assert_uint_lt((cbn__clock_monotonic_ns() - start_ns) / 1000000u, 2000);
+    /* Who comes now waits again. */
+    ck_assert_int_eq(miss(cabinet, false), BUILT);
+    cbn__cabinet_close(cabinet);
+}
+END_TEST
+
+/* A store whose lock is not to be had: no build is waited for, no other key's and not this one's. */
+START_TEST(beside_a_stalled_store_nobody_waits_for_a_build)
+{
+    SCRATCH_AUTO scratch = scratch_make();
+    struct cbn__cabinet_options options = options_for(in(&scratch, "cache"), NULL);
+    struct cbn__cabinet *cabinet = NULL;
+    struct cbn__hash key = hash_of(1);
+    struct cbn__flight flight;
+    options.lock_timeout_ms = 50;
+    ck_assert_int_eq(cbn__cabinet_open(&options, &cabinet, NULL), CBN_STATUS_OK);
+    int fd = open(in(&scratch, "cache/lock"), O_RDWR);
+    off_t byte = CBN__LOCK_FLIGHT_BYTES + (off_t)(cbn__load_u64(key.bytes) >> 3);
+    ck_assert_int_eq(cbn__lock_poll(fd, F_WRLCK, byte, 0, 1, NULL), CBN_STATUS_OK);
+    ck_assert_int_eq(cbn__flight_begin(cabinet, &key, 50, &flight, NULL), CBN_STATUS_TIMEOUT);
+    ck_assert_int_eq(cbn__lock_poll(fd, F_WRLCK, CBN__LOCK_DATA_BYTE, 0, 1, NULL), CBN_STATUS_OK);
+    ck_assert_int_eq(find(cabinet, 1, 1000), CBN__LOOKUP_BUSY);
+    uint64_t start_ns = cbn__clock_monotonic_ns();
+    ck_assert_int_eq(cbn__flight_begin(cabinet, &key, LONG_MS, &flight, NULL), CBN_STATUS_TIMEOUT);
+    ck_assert_uint_lt((cbn__clock_monotonic_ns() - start_ns) / 1000000u, 1000);
+    (void)close(fd);
+    ck_assert_int_eq(miss(cabinet, false), BUILT);
+    cbn__cabinet_close(cabinet);
+}
+END_TEST
+
 /* Only the holder of a flight says and hears anything. */
 START_TEST(without_a_flight_nothing_is_said)
 {
@@ -299,6 +372,8 @@ int main(void)
     tcase_add_loop_test(cases, threads_that_waited_get_the_second_error, 0, 2);
     tcase_add_test(cases, one_failure_is_tried_again_once);
     tcase_add_test(cases, processes_that_waited_get_the_second_error);
+    tcase_add_test(cases, a_build_that_was_not_stored_is_waited_for_no_longer);
+    tcase_add_test(cases, beside_a_stalled_store_nobody_waits_for_a_build);
     tcase_add_test(cases, without_a_flight_nothing_is_said);
     tcase_add_loop_test(cases, a_busy_key_is_seen, 0, 2);
     tcase_add_test(cases, any_changed_byte_of_a_slot_counts);

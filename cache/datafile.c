@@ -292,6 +292,16 @@ static uint64_t wanted_map_bytes(struct cbn__store *store)
     return round_down(map_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
+/* LMDB opens by name: a file or a link put there since is not the one that was checked. */
+static bool opened_the_checked(struct cbn__store *store)
+{
+    int fd = -1;
+    struct stat opened;
+    return mdb_env_get_fd(store->env, &fd) == 0 && fstat(fd, &opened) == 0 && opened.st_dev == store->data_device &&
+           opened.st_ino == store->data_inode;
+}
+
+/* ESTALE: the file was replaced meanwhile, come again. */
 static int open_environment(struct cbn__store *store, uint64_t map_bytes)
 {
     unsigned flags = MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS | (store->writable ? MDB_NOSYNC : MDB_RDONLY);
@@ -305,6 +315,8 @@ static int open_environment(struct cbn__store *store, uint64_t map_bytes)
         rc = mdb_env_set_maxdbs(store->env, TABLE_COUNT_MAX);
     if (rc == 0)
         rc = mdb_env_open(store->env, store->data_path, flags, store->lock.mode);
+    if (rc == 0 && !opened_the_checked(store))
+        rc = ESTALE;
     if (rc != 0) {
         mdb_env_close(store->env);
         store->env = NULL;
@@ -409,7 +421,7 @@ static int open_for_use(struct cbn__store *store)
     return rc;
 }
 
-/* Opens what is there, or makes it. OK with data_fd -1: it was set aside, come again. */
+/* Opens what is there, or makes it. OK with data_fd -1: it was set aside or replaced, come again. */
 static int32_t open_once(struct cbn__store *store, struct aside *aside, int *ret_code, struct cbn_error *err)
 {
     const ino_t inode = store->data_inode;
@@ -424,6 +436,11 @@ static int32_t open_once(struct cbn__store *store, struct aside *aside, int *ret
         return status;
     bool fresh = store->checked.file_bytes == 0;
     *ret_code = open_for_use(store);
+    if (*ret_code == ESTALE) {
+        cbn__datafile_close(store);
+        *ret_code = 0;
+        return CBN_STATUS_OK;
+    }
     if (*ret_code != 0 && fresh && store->writable)
         (void)unlink(store->data_path); /* a failed first write leaves no file behind */
     return CBN_STATUS_OK;

@@ -44,7 +44,8 @@ typedef void (*cbn_event_fn)(void *user, const struct cbn_event *event);
 
 /*
  * Every string is copied. Unset fields (NULL, 0) fall back to the environment, then to the default:
- * cache_dir: CUBINET_CACHE, $XDG_CACHE_HOME/cubinet, $HOME/.cache/cubinet, else memory only (said once).
+ * cache_dir: CUBINET_CACHE, $XDG_CACHE_HOME/cubinet, $HOME/.cache/cubinet, else memory only (said once). Of the latter
+ * two, one on a filesystem not known to be local falls back to /var/tmp/cubinet-UID (said once).
  * base_dirs: CUBINET_BASES (colon list). nvrtc_path: CUBINET_NVRTC, then the loader's path, the usual toolkit
  * folders, a Python environment's nvidia folder. cuda_path: CUBINET_CUDA, then libcuda.so.1.
  * policy / disable / enable: CUBINET_POLICY, CUBINET_DISABLE, CUBINET_ENABLE.

@@ -31,6 +31,13 @@ def group(place):
     assert mode_of(cache) == 0o2770
     assert [(name, mode_of(os.path.join(cache, name)), os.stat(os.path.join(cache, name)).st_gid)
             for name in listing(cache)] == [("data.mdb", 0o660, TEAM), ("lock", 0o660, TEAM)]
+    # A folder made inside of it is its maker's: the others are told.
+    inner = os.path.join(cache, "inner")
+    place.report(place.engine(calls=1), uid=OWNER, **dict(of_team, CUBINET_CACHE=inner)).expect(puts=1)
+    assert mode_of(inner) & 0o777 == 0o700
+    place.report(place.engine(calls=1), uid=SECOND, **dict(of_team, CUBINET_CACHE=inner)).expect(
+        ["does not share it with a group of this user; share '%s' with chmod g+rwxs" % inner], compiles=1, puts=0)
+    shutil.rmtree(inner)
     # Not of the group: told once, everything from memory. A verb that needs the folder names the mend.
     place.report(place.engine(), uid=STRANGER, CUBINET_CACHE=cache).expect(
         ["another user owns it and does not share it with a group of this user"], compiles=KEYS, puts=0)

@@ -4,6 +4,102 @@
 #include "cache/folder.h"
 #include "users_fixture.h"
 
+#include <lmdb.h>
+
+/* What takes the file's place just before LMDB opens it; "": nothing. */
+static char swap_in[PATH_BYTES * 2];
+static bool swap_again;
+static int lmdb_opens;
+
+int __real_mdb_env_open(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mode);
+int __wrap_mdb_env_open(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mode);
+
+int __wrap_mdb_env_open(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mode)
+{
+    char copy[PATH_BYTES * 2 + 16];
+    lmdb_opens++;
+    if (swap_in[0]) {
+        (void)snprintf(copy, sizeof(copy), "%s.%d", swap_in, swap_again ? lmdb_opens : 0);
+        ck_assert_int_eq(rename(copy, path), 0);
+        if (!swap_again)
+            swap_in[0] = 0;
+    }
+    return __real_mdb_env_open(env, path, flags, mode);
+}
+
+static void make_store(const char *folder, uint64_t which)
+{
+    struct cbn__cabinet *cabinet = open_cabinet(folder, NULL);
+    ck_assert_int_eq(put(cabinet, which, 300, 13000), CBN_STATUS_OK);
+    cbn__cabinet_close(cabinet);
+}
+
+/* Never a file that was not walked: the new one is checked and used. */
+START_TEST(a_file_replaced_before_lmdb_opens_it)
+{
+    SCRATCH_AUTO scratch = scratch_make();
+    make_store(in(&scratch, "cache"), 1);
+    make_store(in(&scratch, "other"), 2);
+    ck_assert_int_eq(rename(in(&scratch, "other/data.mdb"), in(&scratch, "other/data.mdb.0")), 0);
+    (void)snprintf(swap_in, sizeof(swap_in), "%s", in(&scratch, "other/data.mdb"));
+    lmdb_opens = 0;
+    struct cbn__cabinet *cabinet = open_cabinet(in(&scratch, "cache"), NULL);
+    ck_assert_int_eq(lmdb_opens, 2);
+    ck_assert_int_eq(find(cabinet, 2, 300), CBN__LOOKUP_HIT);
+    ck_assert_int_eq(find(cabinet, 1, 300), CBN__LOOKUP_ABSENT);
+    ck_assert_int_eq(put(cabinet, 3, 300, 13000), CBN_STATUS_OK);
+    ck_assert_int_eq(lmdb_opens, 2);
+    cbn__cabinet_close(cabinet);
+}
+END_TEST
+
+/* As often as it is opened: an error, and an end. */
+START_TEST(a_file_replaced_again_and_again)
+{
+    SCRATCH_AUTO scratch = scratch_make();
+    struct cbn_error err = {0};
+    make_store(in(&scratch, "cache"), 0);
+    for (uint64_t i = 1; i <= 4; i++) {
+        char name[32];
+        make_store(in(&scratch, "other"), i);
+        (void)snprintf(name, sizeof(name), "file.%d", (int)i);
+        ck_assert_int_eq(rename(in(&scratch, "other/data.mdb"), in(&scratch, name)), 0);
+    }
+    (void)snprintf(swap_in, sizeof(swap_in), "%s", in(&scratch, "file"));
+    swap_again = true;
+    lmdb_opens = 0;
+    ck_assert_int_eq(open_status(in(&scratch, "cache"), false, &err), CBN_STATUS_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "replaced as often as it is opened"));
+    ck_assert_int_eq(lmdb_opens, 3);
+    ck_assert_int_eq(count_files(in(&scratch, "cache"), ""), 2);
+}
+END_TEST
+
+/* A link in the file's place leads LMDB elsewhere: nothing is read or written there. */
+START_TEST(a_link_put_before_lmdb_opens_the_file)
+{
+    SCRATCH_AUTO scratch = scratch_make();
+    struct cbn_error err = {0};
+    make_store(in(&scratch, "cache"), 1);
+    make_store(in(&scratch, "other"), 2);
+    off_t bytes = file_bytes(in(&scratch, "other/data.mdb"));
+    ck_assert_int_eq(symlink(in(&scratch, "other/data.mdb"), in(&scratch, "link.0")), 0);
+    (void)snprintf(swap_in, sizeof(swap_in), "%s", in(&scratch, "link"));
+    struct cbn__cabinet_options options = options_for(in(&scratch, "cache"), NULL);
+    struct cbn__cabinet *cabinet = NULL;
+    ck_assert_int_eq(cbn__cabinet_open(&options, &cabinet, &err), CBN_STATUS_IO);
+    ck_assert_int_eq(err.native_code, ELOOP);
+    ck_assert_int_eq(find(cabinet, 2, 300), CBN__LOOKUP_ABSENT);
+    ck_assert_int_eq(put(cabinet, 3, 300, 13000), CBN_STATUS_NOT_FOUND);
+    cbn__cabinet_close(cabinet);
+    ck_assert_int_eq(file_bytes(in(&scratch, "other/data.mdb")), bytes);
+    cabinet = open_cabinet(in(&scratch, "other"), NULL);
+    ck_assert_int_eq(find(cabinet, 2, 300), CBN__LOOKUP_HIT);
+    ck_assert_int_eq(find(cabinet, 3, 300), CBN__LOOKUP_ABSENT);
+    cbn__cabinet_close(cabinet);
+}
+END_TEST
+
 START_TEST(a_world_writable_folder)
 {
     SCRATCH_AUTO scratch = scratch_make();
@@ -216,6 +312,9 @@ int main(void)
     Suite *suite = suite_create("trust");
     TCase *cases = tcase_create("trust");
     tcase_set_timeout(cases, 60);
+    tcase_add_test(cases, a_file_replaced_before_lmdb_opens_it);
+    tcase_add_test(cases, a_file_replaced_again_and_again);
+    tcase_add_test(cases, a_link_put_before_lmdb_opens_the_file);
     tcase_add_test(cases, a_world_writable_folder);
     tcase_add_test(cases, the_override_is_said_once);
     tcase_add_test(cases, a_world_writable_parent);

@@ -3,6 +3,8 @@
  */
 #include "users_fixture.h"
 
+#include <sched.h>
+
 /* As user and groups say: stores entry which, finds all up to it. Exit status 0 when all of that worked. */
 static void use_as(const char *folder, uid_t uid, gid_t gid, gid_t extra, bool trust_folder, uint64_t which)
 {
@@ -194,6 +196,156 @@ START_TEST(modes_of_folders_made)
 }
 END_TEST
 
+/* ---- every refusal: its words, its mend, which works, and the override, which is said ---- */
+
+#define OVERRIDE ", or override with --trust-folder (CBN_RUNTIME_TRUST_FOLDER)"
+
+struct refusal {
+    const char *before;  /* a shell command that makes it so, in the scratch folder, as root */
+    const char *folder;  /* named */
+    const char *message; /* %s: the scratch folder */
+    const char *mend;    /* what the message says, as a shell command; "": mended names another folder */
+    const char *mended;
+    bool empty; /* trusted by override it still cannot be written, and holds nothing */
+};
+
+static const struct refusal refusals[] = {
+    {"mkdir cache; chown 54321 cache; chmod 757 cache", "cache",
+     "everyone can write it; run chmod o-w '%s/cache'" OVERRIDE, "chmod o-w cache", "cache", false},
+    {"mkdir -m 777 open; mkdir open/cache; chown 54321 open/cache", "open/cache",
+     "everyone can write a folder above it, and so replace it; run chmod o-w (or +t) on the folders above "
+     "'%s/open/cache'" OVERRIDE,
+     "chmod o-w open", "open/cache", false},
+    {"mkdir -m 777 open; mkdir -p open/a/cache; chown 54321 open/a/cache", "open/a/cache",
+     "everyone can write a folder above it, and so replace it; run chmod o-w (or +t) on the folders above "
+     "'%s/open/a/cache'" OVERRIDE,
+     "chmod +t open", "open/a/cache", false},
+    {"mkdir cache; chown 54321 cache; ln -s cache link; chown -h 54322 link", "link",
+     "it is reached through a symbolic link that another user owns; name the folder '%s/cache' itself" OVERRIDE, "",
+     "cache", false},
+    {"mkdir -m 2770 theirs; chown 54322:54399 theirs; chmod 2770 theirs; ln -s theirs link; chown -h 54321 link; "
+     "mkdir own; chown 54321 own",
+     "link",
+     "a symbolic link leads into a folder that another user owns; name a folder of your own in place of "
+     "'%s/link'" OVERRIDE,
+     "", "own", false},
+    {"mkdir theirs; chown 54322:54399 theirs; chmod 755 theirs", "theirs",
+     "another user owns it and does not share it with a group of this user; share '%s/theirs' with chmod g+rwxs, name "
+     "a folder of your own" OVERRIDE,
+     "chmod g+rwxs theirs", "theirs", true},
+    {"mkdir -m 700 theirs; chown 54322:54400 theirs; chmod 2775 theirs; mkdir own; chown 54321 own", "theirs",
+     "another user owns it and does not share it with a group of this user; share '%s/theirs' with chmod g+rwxs, name "
+     "a folder of your own" OVERRIDE,
+     "", "own", true},
+};
+
+static void run_shell(const struct scratch *scratch, const char *command)
+{
+    char text[2048];
+    (void)snprintf(text, sizeof(text), "cd '%s' && umask 022 && %s", scratch->path, command);
+    ck_assert_int_eq(system(text), 0);
+}
+
+static void open_as_other(const struct scratch *scratch, const char *folder, const char *message, bool trust_folder,
+                          bool empty)
+{
+    char text[2 * PATH_BYTES + 600] = "";
+    struct events events = {0};
+    struct cbn_error err = {0};
+    become(OTHER_UID, OTHER_UID, SHARED_GID);
+    struct cbn__cabinet_options options = options_for(in(scratch, folder), &events);
+    struct cbn__cabinet *cabinet = NULL;
+    options.trust_folder = trust_folder;
+    bool refused = message && !trust_folder;
+    int32_t status = cbn__cabinet_open(&options, &cabinet, &err);
+    bool right = status == (refused ? CBN_STATUS_UNTRUSTED
+                            : empty ? CBN_STATUS_IO
+                                    : CBN_STATUS_OK) &&
+                 cbn__cabinet_layer_count(cabinet) == (status == CBN_STATUS_OK) &&
+                 events.notices == (message != NULL) + empty;
+    if (refused)
+        (void)snprintf(text, sizeof(text), "the cache folder %s is not trusted: %s", in(scratch, folder), message);
+    right = right && (!refused || strcmp(err.message, text) == 0) &&
+            (!message || empty || strstr(events.last, refused ? err.message : "is used by override although"));
+    if (!right)
+        fprintf(stderr, "%s: status %d, %d notices: %s | %s\n", folder, status, events.notices, err.message,
+                events.last);
+    cbn__cabinet_close(cabinet);
+    _exit(right ? 0 : 1);
+}
+
+/* As the user of OTHER_UID, in the group of SHARED_GID. message: of the refusal, NULL: there is none. */
+static void expect_opening(const struct scratch *scratch, const char *folder, const char *message, bool trust_folder,
+                           bool empty)
+{
+    pid_t child = fork();
+    if (child == 0)
+        open_as_other(scratch, folder, message, trust_folder, empty);
+    reap(child);
+}
+
+START_TEST(a_refusal_names_what_mends_it)
+{
+    SCRATCH_AUTO scratch = scratch_make();
+    const struct refusal *refusal = &refusals[_i];
+    char message[2 * PATH_BYTES + 600];
+    if (!is_root())
+        return;
+    ck_assert_int_eq(chmod(scratch.path, 0755), 0);
+    run_shell(&scratch, refusal->before);
+    const char *place = strstr(refusal->message, "%s");
+    (void)snprintf(message, sizeof(message), "%.*s%s%s", (int)(place - refusal->message), refusal->message,
+                   scratch.path, place + 2);
+    expect_opening(&scratch, refusal->folder, message, false, false);
+    expect_opening(&scratch, refusal->folder, message, true, refusal->empty);
+    if (refusal->mend[0])
+        run_shell(&scratch, refusal->mend);
+    expect_opening(&scratch, refusal->mended, NULL, false, false);
+}
+END_TEST
+
+/* Process 1 of a container makes a container: the child has the parent's pid and none of its locks or maps. */
+START_TEST(a_child_with_the_pid_of_its_parent)
+{
+    SCRATCH_AUTO scratch = scratch_make();
+    const char *folder = in(&scratch, "cache");
+    pid_t keeper = fork();
+    if (keeper == 0) {
+        if (unshare(CLONE_NEWPID) != 0) {
+            printf("skipped: a pid namespace cannot be made here\n");
+            _exit(0);
+        }
+        pid_t parent = fork();
+        if (parent == 0) {
+            struct cbn__cabinet *cabinet = open_cabinet(folder, NULL);
+            struct cbn__hash key = {{9}};
+            struct cbn__flight flight, other;
+            bool waited = false;
+            bool right = getpid() == 1 && put(cabinet, 1, 300, 13000) == CBN_STATUS_OK &&
+                         cbn__flight_begin(cabinet, &key, 1000, &flight, &waited) == CBN_STATUS_OK &&
+                         unshare(CLONE_NEWPID) == 0;
+            pid_t child = fork();
+            if (child == 0) {
+                right = right && getpid() == 1 && find(cabinet, 1, 300) == CBN__LOOKUP_HIT &&
+                        put(cabinet, 2, 300, 13000) == CBN_STATUS_OK &&
+                        cbn__flight_begin(cabinet, &key, 10, &other, &waited) == CBN_STATUS_TIMEOUT;
+                cbn__cabinet_close(cabinet);
+                _exit(right ? 0 : 1);
+            }
+            int status = -1;
+            right =
+                right && waitpid(child, &status, 0) == child && status == 0 && find(cabinet, 2, 300) == CBN__LOOKUP_HIT;
+            cbn__flight_end(&flight);
+            cbn__cabinet_close(cabinet);
+            _exit(right ? 0 : 1);
+        }
+        int status = -1;
+        _exit(waitpid(parent, &status, 0) == parent && status == 0 ? 0 : 1);
+    }
+    reap(keeper);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("users");
@@ -206,6 +358,8 @@ int main(void)
     tcase_add_test(cases, a_link_that_names_another_user_s_link);
     tcase_add_test(cases, a_fallback_that_another_user_made);
     tcase_add_test(cases, modes_of_folders_made);
+    tcase_add_loop_test(cases, a_refusal_names_what_mends_it, 0, sizeof(refusals) / sizeof(refusals[0]));
+    tcase_add_test(cases, a_child_with_the_pid_of_its_parent);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -2,6 +2,7 @@
 """Containers: each with a pid namespace and a /proc of its own, where every engine is process 1, on one folder.
 
 two, ten:  all begin cold at once: one build a key. Then readers and writers together while another prunes all of it.
+mounted:   half of them have the folder mounted read-only: they read beside those that write, and lock what they can.
 nowhere:   every filesystem read-only, an uid that owns nothing or root: bases serve, misses compile to memory.
 """
 import os
@@ -11,7 +12,7 @@ import sys
 from engine import DEADLINE_S, KEYS, Report, listing, main, need_root, skip
 
 USER = 54321
-PRUNES = 25
+PRUNES = 1000 if os.environ.get("CBN_SWEEP") == "full" else 25
 CONTAINER = ["unshare", "--pid", "--mount-proc", "--fork", "--kill-child"]
 # Says which process it is and how many /proc has, and becomes the command on a word.
 BARRIER = ["bash", "-c", 'echo "$$ $(ls /proc | grep -c "^[0-9]")"; read -r _; exec "$@"', "barrier"]
@@ -69,11 +70,15 @@ def begin_cold(place, count, cache):
     assert place.compiles() == KEYS
 
 
+def pruner(place, cache, stop):
+    prunes = 'for i in $(seq "$1"); do "$2" --cache "$3" --quiet prune --all >/dev/null || exit 1; done; : > "$4"'
+    return ["bash", "-c", prunes, "prune", str(PRUNES), place.files["cubinet"], cache, stop]
+
+
 def prune_beside(place, count, cache):
     stop = place.path("stop")
-    containers = Containers(place, [place.engine("--until", stop)] * (count - 1) + [["bash", "-c", '''
-        for i in $(seq "$1"); do "$2" --cache "$3" --quiet prune --all >/dev/null || exit 1; done; : > "$4"''', "prune",
-        str(PRUNES), place.files["cubinet"], cache, stop]], CUBINET_CACHE=cache)
+    containers = Containers(place, [place.engine("--until", stop)] * (count - 1) + [pruner(place, cache, stop)],
+                            CUBINET_CACHE=cache)
     try:
         containers.go()
         outputs = containers.outputs()
@@ -86,6 +91,33 @@ def prune_beside(place, count, cache):
     assert compiles > 0
     print("%d containers: %d rounds of %d calls, %d compiles, %d prunes" % (
         count, sum(int(out.split()[1]) for out in outputs[:-1]), KEYS, compiles, PRUNES))
+
+
+MOUNTED = ["bash", "-c", 'mount --make-rprivate / && mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" || exit 77'
+           '; shift; exec "$@"', "mounted"]
+
+
+def mounted(place):
+    need_containers()
+    cache, stop, half = place.folder("cache", 0o700), place.path("stop"), 3
+    place.report(place.engine(), CUBINET_CACHE=cache).expect(puts=KEYS)
+    engine = place.engine("--until", stop)
+    containers = Containers(place, [MOUNTED + [cache] + engine] * half + [engine] * half +
+                            [pruner(place, cache, stop)], CUBINET_CACHE=cache)
+    try:
+        containers.go()
+        outputs = containers.outputs()
+    finally:
+        containers.end()
+    said = ("notice the cache folder %s cannot be written by this user: it is read only, new kernels are not kept" %
+            cache)
+    for number, out in enumerate(outputs[:-1]):
+        lines = out.splitlines()
+        rounds = int(lines[-1].split()[1])
+        assert rounds > 0 and lines[:-1] == [said] * rounds * (number < half), lines
+    out = place.run(place.verb("verify"), CUBINET_CACHE=cache).stdout
+    assert out.endswith("damaged 0, repaired 0\n"), out
+    assert listing(cache) == ["data.mdb", "lock"]
 
 
 def together(place, count):
@@ -143,7 +175,8 @@ def nowhere(place):
     assert listing(base) == ["data.mdb"] and listing(bare) == []
 
 
-CASES = {"two": lambda place: together(place, 2), "ten": lambda place: together(place, 10), "nowhere": nowhere}
+CASES = {"two": lambda place: together(place, 2), "ten": lambda place: together(place, 10), "mounted": mounted,
+         "nowhere": nowhere}
 
 if __name__ == "__main__":
     sys.exit(main(CASES))

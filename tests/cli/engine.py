@@ -64,7 +64,8 @@ class Place:
         os.mkdir(tools)
         self.files = {}
         for name, source in (("cubinet", arguments.cubinet), ("engine", arguments.engine),
-                             ("library", arguments.library), ("nvrtc", os.path.join(arguments.fake, "libnvrtc_stub.so")),
+                             ("library", arguments.library),
+                             ("nvrtc", os.path.join(arguments.fake, "libnvrtc_stub.so")),
                              ("cuda", os.path.join(arguments.fake, "libcuda.so.1")),
                              ("statfs", os.path.join(arguments.fake, "libfake_statfs.so"))):
             soname = "libcubinet.so.0" if name == "library" else os.path.basename(source)

@@ -2,7 +2,7 @@
 """Where the cache lies when nothing good is named: no usable HOME, and filesystems that are not local.
 
 home:    HOME unset, the root, relative, missing, read-only by mode and by mount: said once, and from memory.
-remote:  a statfs that tells NFS, Lustre, FUSE, 9p and others: the default folder falls back, an explicit one is refused.
+remote:  a statfs that tells NFS, Lustre, FUSE, 9p and others: the default folder falls back, a named one is refused.
 """
 import os
 import shutil
@@ -64,7 +64,8 @@ def home_read_only_by_mount(place, warm, read_only):
                       check=False).returncode:
         print("skipped in part: no mount namespace here")
         return
-    for folder, drop, notice, hits in ((cold, as_user, no_room, 0), (cold, [], no_room, 0), (warm, as_user, read_only, 3)):
+    for folder, drop, notice, hits in ((cold, as_user, no_room, 0), (cold, [], no_room, 0),
+                                       (warm, as_user, read_only, 3)):
         command = ["unshare", "--mount", "bash", "-c", script, "mounts", folder, *drop, *place.engine(calls=5)]
         place.report(command, HOME=folder).expect([notice], compiles=5 - hits, puts=0, overlay_hits=hits)
     assert listing(cold) == []
@@ -84,7 +85,8 @@ class Remote:
             self.how["ASAN_OPTIONS"] = place.environment["ASAN_OPTIONS"] + ":verify_asan_link_order=0"
         self.said = ("the default cache folder %s is on %s, which cannot carry a live store; using %s" %
                      (self.default, kind, self.fallback))
-        self.refused = "lies on a filesystem not known to be local (%s); use a local one, such as %s" % (kind, self.fallback)
+        self.refused = ("lies on a filesystem not known to be local (%s); use a local one, such as %s" %
+                        (kind, self.fallback))
 
     def falls_back(self):
         place = self.place

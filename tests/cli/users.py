@@ -68,7 +68,8 @@ def secure(place):
     place.report(place.engine(), CUBINET_CACHE=base)
     os.chmod(os.path.join(base, "data.mdb"), 0o444)
     with open(place.path("builder"), "w", encoding="utf-8") as file:
-        file.write('#!/bin/sh\n{ echo children; env; } >>%s\nexec %s "$@"\n' % (place.path("seen"), place.files["engine"]))
+        file.write('#!/bin/sh\n{ echo children; env; } >>%s\nexec %s "$@"\n' %
+                   (place.path("seen"), place.files["engine"]))
     os.chmod(place.path("builder"), 0o755)
     with open(place.path("seen"), "wb"):
         os.chmod(place.path("seen"), 0o666)

@@ -17,7 +17,6 @@
 #include "base/error.h"
 #include "cache/folder.h"
 
-#define COPY_SUFFIX ".compact"
 #define SPARE_BYTES ((uint64_t)1 << 20)
 
 static int32_t used_bytes(struct cbn__store *store, uint64_t *ret_bytes, struct cbn_error *err)
@@ -126,7 +125,7 @@ static int32_t need_sound_runs(struct cbn__store *store, struct cbn_error *err)
 static int32_t compact(struct cbn__store *store, struct cbn_error *err)
 {
     CBN__BUF_AUTO copy_path = CBN__BUF_INIT;
-    cbn__buf_append_format(&copy_path, "%s" COPY_SUFFIX, store->data_path);
+    cbn__buf_append_format(&copy_path, "%s" CBN__STORE_COPY_SUFFIX, store->data_path);
     const char *path = cbn__buf_text(&copy_path);
     if (copy_path.failed)
         return cbn__error_no_memory(err);

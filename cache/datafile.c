@@ -173,9 +173,20 @@ static void remove_older_aside(struct cbn__store *store)
     (void)closedir(dir);
 }
 
+/* Of a compaction that was killed or could not clean up: none is under way, since the exclusive side is ours. */
+static void remove_copy(struct cbn__store *store)
+{
+    CBN__BUF_AUTO path = CBN__BUF_INIT;
+    cbn__buf_append_format(&path, "%s" CBN__STORE_COPY_SUFFIX, store->data_path);
+    const char *text = cbn__buf_text(&path);
+    if (store->writable && !path.failed)
+        (void)unlink(text);
+}
+
 /* A file that was refused and set aside: open until what it still holds was salvaged. */
 struct aside {
-    int fd; /* -1: none */
+    int fd;               /* -1: none */
+    struct cbn__buf path; /* "": it is not in the folder under another name */
     char note[CBN__STORE_NOTE_BYTES - 64];
 };
 
@@ -184,11 +195,12 @@ static int32_t set_aside(struct cbn__store *store, const char *problem, struct a
     if (!store->writable)
         return cbn__error_own(err, CBN_STATUS_DAMAGED, "%s is damaged (%s); make the layer again", store->data_path,
                               problem);
-    CBN__BUF_AUTO aside = CBN__BUF_INIT;
-    cbn__buf_append_format(&aside, "%s.damaged-%lld-%lld", store->data_path, (long long)cbn__clock_wall_s(),
+    struct cbn__buf *path = &ret_aside->path;
+    path->size = 0;
+    cbn__buf_append_format(path, "%s.damaged-%lld-%lld", store->data_path, (long long)cbn__clock_wall_s(),
                            (long long)getpid());
-    const char *aside_path = cbn__buf_text(&aside);
-    if (aside.failed)
+    const char *aside_path = cbn__buf_text(path);
+    if (path->failed)
         return cbn__error_no_memory(err);
     remove_older_aside(store);
     if (rename(store->data_path, aside_path) != 0 && errno != ENOENT)
@@ -202,14 +214,29 @@ static int32_t set_aside(struct cbn__store *store, const char *problem, struct a
     return CBN_STATUS_OK;
 }
 
-static void salvage(struct cbn__store *store, struct aside *aside)
+/* Nothing could be made in its place: it comes back, for the next opening to try. Not salvaged, it would be lost. */
+static void put_back(struct cbn__store *store, struct aside *aside)
+{
+    const char *path = aside->path.size ? cbn__buf_text(&aside->path) : NULL;
+    if (path && !aside->path.failed)
+        (void)rename(path, store->data_path);
+}
+
+/* false: a fault came in between. What was put before it is kept, so it can be done again. */
+static bool salvage(struct cbn__store *store, struct aside *aside, bool last_try)
 {
     if (aside->fd < 0)
-        return;
-    uint64_t entries = cbn__salvage_entries(store, aside->fd);
+        return true;
+    uint64_t entries = 0;
+    int code = cbn__salvage_entries(store, aside->fd, &entries);
+    if (code != 0 && code != MDB_MAP_FULL && !last_try) {
+        atomic_store(&store->failed, true);
+        return false;
+    }
     (void)close(aside->fd);
     aside->fd = -1;
     cbn__datafile_note(store, true, "%s; %llu of its entries were salvaged", aside->note, (unsigned long long)entries);
+    return true;
 }
 
 /* ---- opening ---- */
@@ -455,26 +482,29 @@ static int32_t open_error(struct cbn__store *store, int code, struct cbn_error *
     return cbn__datafile_error(store, code, err, "cannot open the cache");
 }
 
+/* A fault that comes once, while a file is set aside, costs a try and no entry. */
 static int32_t open_tries(struct cbn__store *store, struct aside *aside, struct cbn_error *err)
 {
-    for (int i = 0; i < OPEN_TRIES; i++) {
+    for (int i = 1; i <= OPEN_TRIES; i++) {
         int code = 0;
         int32_t status = open_once(store, aside, &code, err);
-        if (status != CBN_STATUS_OK) {
-            cbn__datafile_close(store);
-            return status;
-        }
-        if (store->data_fd < 0)
+        if (status == CBN_STATUS_OK && store->data_fd < 0)
             continue;
-        if (code == 0) {
-            atomic_store(&store->failed, false);
-            salvage(store, aside);
-            return CBN_STATUS_OK;
+        if (status == CBN_STATUS_OK && code != 0) {
+            status = open_error(store, code, err);
+            atomic_store(&store->condemned, status == CBN_STATUS_DAMAGED && store->writable);
+            if (atomic_load(&store->condemned))
+                continue;
         }
-        status = open_error(store, code, err);
-        if (status != CBN_STATUS_DAMAGED || !store->writable)
+        if (status == CBN_STATUS_OK) {
+            atomic_store(&store->failed, false);
+            if (salvage(store, aside, i == OPEN_TRIES))
+                return CBN_STATUS_OK;
+            continue;
+        }
+        cbn__datafile_close(store);
+        if (aside->fd < 0 || i == OPEN_TRIES)
             return status;
-        atomic_store(&store->condemned, true);
     }
     return cbn__error_own(err, CBN_STATUS_IO, "%s is replaced as often as it is opened; look at who does",
                           store->data_path);
@@ -482,13 +512,15 @@ static int32_t open_tries(struct cbn__store *store, struct aside *aside, struct 
 
 int32_t cbn__datafile_open(struct cbn__store *store, struct cbn_error *err)
 {
-    struct aside aside = {.fd = -1};
+    struct aside aside = {.fd = -1, .path = CBN__BUF_INIT};
     CBN__LOW_DESCRIPTORS_AUTO low = cbn__low_descriptors_hold(); /* LMDB opens the file by itself, too */
+    remove_copy(store);
     int32_t status = open_tries(store, &aside, err);
     if (aside.fd >= 0) {
         (void)close(aside.fd);
-        cbn__datafile_note(store, true, "%s", aside.note);
+        put_back(store, &aside);
     }
+    cbn__buf_done(&aside.path);
     return status;
 }
 

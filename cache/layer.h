@@ -13,12 +13,13 @@ struct cbn__cabinet_layer {
     bool writable;
 };
 
-/* Constant from open to close: read without a lock. */
+/* Constant from open to close, but for what was said once: read without a lock. */
 struct cbn__cabinet {
     struct cbn__sink sink;
     uint32_t lock_timeout_ms;
     uint32_t layer_count;
     struct cbn__cabinet_layer layers[1 + CBN__BASES_MAX];
+    atomic_bool put_failure_said, read_failure_said;
 };
 
 /* The overlay when it can be written, else NULL. */

@@ -141,6 +141,25 @@ static enum cbn__lookup search_layer(const struct search *search, struct cbn__en
     return found;
 }
 
+/* Faults are counted one by one and said once: a disk that stays full would otherwise say it with every kernel. */
+static void say_read_failure(const struct search *search, enum cbn__lookup found)
+{
+    bool busy = found == CBN__LOOKUP_BUSY;
+    if ((busy || found == CBN__LOOKUP_IO) && !atomic_exchange(&search->cabinet->read_failure_said, true))
+        cbn__sink_tell(&search->cabinet->sink, CBN_EVENT_NOTICE, busy ? CBN_STATUS_TIMEOUT : CBN_STATUS_IO,
+                       "the cache layer %s %s; a kernel that it may hold is built again (further ones are counted, not "
+                       "told)",
+                       search->layer->path, busy ? "is locked by another process" : "cannot be read");
+}
+
+static void say_put_failure(struct cbn__cabinet *cabinet, const struct cbn_error *why)
+{
+    if (!atomic_exchange(&cabinet->put_failure_said, true))
+        cbn__sink_tell(&cabinet->sink, CBN_EVENT_NOTICE, why->status,
+                       "a kernel could not be stored, and runs from memory: %s (further ones are counted, not told)",
+                       why->message);
+}
+
 static enum cbn__lookup search_layers(struct cbn__cabinet *cabinet, struct cbn__blob key_record,
                                       const struct cbn__compiler_rule *rule, struct cbn__entry *ret_entry)
 {
@@ -151,7 +170,9 @@ static enum cbn__lookup search_layers(struct cbn__cabinet *cabinet, struct cbn__
     cbn__registry_check_pid();
     for (uint32_t i = 0; i < cabinet->layer_count && found != CBN__LOOKUP_HIT; i++) {
         search.layer = &cabinet->layers[i];
-        found = worse(found, search_layer(&search, ret_entry));
+        enum cbn__lookup verdict = search_layer(&search, ret_entry);
+        say_read_failure(&search, verdict);
+        found = worse(found, verdict);
     }
     return found;
 }
@@ -241,14 +262,18 @@ int32_t cbn__cabinet_put(struct cbn__cabinet *cabinet, struct cbn__blob key_reco
     if (value.failed)
         return cbn__error_no_memory(err);
     cbn__registry_check_pid();
-    status = cbn__store_put(overlay, cabinet->lock_timeout_ms, &key, cbn__buf_blob(&value), err);
+    struct cbn_error why = {0};
+    status = cbn__store_put(overlay, cabinet->lock_timeout_ms, &key, cbn__buf_blob(&value), &why);
+    cbn__cabinet_tell_notes(cabinet, overlay);
     if (status == CBN_STATUS_OK) {
         CBN__COUNT_LAYER(overlay, puts, 1);
         CBN__COUNT_LAYER(overlay, compile_ms_spent, facts->compile_ms);
-    } else {
-        cbn__flight_drop(cabinet, &hash);
+        return status;
     }
-    cbn__cabinet_tell_notes(cabinet, overlay);
+    cbn__flight_drop(cabinet, &hash);
+    say_put_failure(cabinet, &why);
+    if (err)
+        *err = why;
     return status;
 }
 

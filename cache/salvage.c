@@ -8,6 +8,7 @@
  */
 #include "cache/space.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,10 +28,10 @@ struct salvage {
     bool broken;    /* the way from the meta page lost something */
     struct cbn__session session;
     struct cbn__space space;
-    int code;               /* LMDB's: not 0 ends it */
-    uint32_t young;         /* puts since the last commit */
-    uint64_t judged;        /* entries and usage that verified */
-    uint64_t entries, kept; /* put, and of these committed */
+    int code;        /* LMDB's: not 0 ends it */
+    uint32_t young;  /* puts since the last commit */
+    uint64_t judged; /* entries and usage that verified */
+    uint64_t kept;   /* entries that are committed */
 };
 
 /* ---- into the fresh file ---- */
@@ -40,8 +41,11 @@ static void commit(struct salvage *salvage)
     salvage->code = cbn__session_renew(&salvage->session, 0);
     if (salvage->code == 0)
         salvage->code = cbn__space_measure(&salvage->session, &salvage->space);
+    MDB_stat stat = {0};
     if (salvage->code == 0)
-        salvage->kept = salvage->entries;
+        salvage->code = mdb_stat(salvage->session.txn, salvage->session.store->entries, &stat);
+    if (salvage->code == 0)
+        salvage->kept = stat.ms_entries;
     salvage->young = 0;
 }
 
@@ -58,7 +62,6 @@ static void add_entry(struct salvage *salvage, const struct cbn__store_key *key,
     int code = cbn__space_add(&salvage->session, &salvage->space, key, cbn__buf_blob(bytes));
     if (code == MDB_KEYEXIST)
         return;
-    salvage->entries += code == 0;
     count_put(salvage, code, bytes->size);
 }
 
@@ -273,16 +276,19 @@ static void take_all(struct salvage *salvage, uint64_t root)
         commit(salvage);
 }
 
-uint64_t cbn__salvage_entries(struct cbn__store *store, int damaged_fd)
+int cbn__salvage_entries(struct cbn__store *store, int damaged_fd, uint64_t *ret_entries)
 {
-    struct salvage salvage = {.fd = damaged_fd, .session = {.store = store}};
+    struct salvage salvage = {.fd = damaged_fd, .session = {.store = store}, .code = ENOMEM};
     struct stat status;
+    *ret_entries = 0;
     if (fstat(damaged_fd, &status) != 0)
-        return 0;
+        return errno;
     uint64_t root = find_root(&salvage, (uint64_t)status.st_size);
     salvage.seen = calloc(salvage.page_count / 8 + 1, 1);
     salvage.taken = calloc(salvage.page_count / 8 + 1, 1);
-    if (salvage.seen && salvage.taken && mdb_txn_begin(store->env, NULL, 0, &salvage.session.txn) == 0) {
+    if (salvage.seen && salvage.taken)
+        salvage.code = mdb_txn_begin(store->env, NULL, 0, &salvage.session.txn);
+    if (salvage.code == 0) {
         salvage.code = cbn__space_measure(&salvage.session, &salvage.space);
         if (salvage.code == 0)
             take_all(&salvage, root);
@@ -293,5 +299,6 @@ uint64_t cbn__salvage_entries(struct cbn__store *store, int damaged_fd)
     }
     free(salvage.seen);
     free(salvage.taken);
-    return salvage.kept;
+    *ret_entries = salvage.kept;
+    return salvage.code;
 }

@@ -161,6 +161,8 @@ static int finish(struct cbn__session *session, int code)
         code = cbn__datafile_write_code(session->store, mdb_txn_commit(txn));
         if (code == 0)
             atomic_store(&session->store->wrote, true);
+        else if (code != MDB_MAP_FULL && code != MDB_TXN_FULL)
+            atomic_store(&session->store->failed, true); /* whatever the code: LMDB's meta page may be half written */
     } else if (txn) {
         mdb_txn_abort(txn);
     }

@@ -22,6 +22,7 @@
 #define CBN__STORE_KEY_BYTES_MAX 511u /* LMDB's; a key of another length than ours is damage that is told */
 #define CBN__STORE_NOTE_BYTES 1024u
 #define CBN__STORE_GHOSTS 4096u
+#define CBN__STORE_COPY_SUFFIX ".compact" /* behind the data file's name: a compaction's copy */
 
 struct cbn__store_options {
     const char *folder; /* absolute, resolved */
@@ -165,8 +166,9 @@ void cbn__datafile_note(struct cbn__store *store, bool is_damage, const char *fo
 
 /*
  * Copies into the fresh open file what verifies of the damaged one: every entry that a reachable leaf holds and, where
- * the trees are broken, that any leaf holds. Exclusive side held. Returns the count of entries. salvage.c
+ * the trees are broken, that any leaf holds. Exclusive side held. LMDB's code of what ended it early;
+ * *ret_entries is the count of entries that are committed in every case. salvage.c
  */
-uint64_t cbn__salvage_entries(struct cbn__store *store, int damaged_fd);
+int cbn__salvage_entries(struct cbn__store *store, int damaged_fd, uint64_t *ret_entries);
 
 #endif

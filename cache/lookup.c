@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "cache/registry.h"
 #include "cache/space.h"
@@ -34,6 +35,13 @@ static struct cbn__store_key own_key(const struct cbn__store_item *item)
     return key;
 }
 
+/* As people read it: recency itself may lie ahead of a clock that was set back. */
+static int64_t seconds_of(uint64_t recency_us)
+{
+    const int64_t seconds = (int64_t)(recency_us / US_PER_S), now_s = cbn__clock_wall_s();
+    return seconds < now_s ? seconds : now_s;
+}
+
 /* Moves the item's bytes into an entry and verifies them. */
 static const char *decode(const struct cbn__cabinet_layer *layer, struct cbn__store_item *item,
                           struct cbn__entry *ret_entry)
@@ -42,7 +50,7 @@ static const char *decode(const struct cbn__cabinet_layer *layer, struct cbn__st
     *ret_entry = (struct cbn__entry){.bytes = item->value,
                                      .layer = layer->number,
                                      .layer_path = layer->path,
-                                     .last_used_s = item->usage.hits ? (int64_t)(item->usage.recency_us / US_PER_S) : 0,
+                                     .last_used_s = item->usage.hits ? seconds_of(item->usage.recency_us) : 0,
                                      .hits = item->usage.hits,
                                      .recency_us = cbn__space_recency_us(&item->usage, cbn__buf_blob(&item->value)),
                                      .major = cbn__entry_key_major(&key),

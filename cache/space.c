@@ -27,7 +27,8 @@
 #define VALUE_PART 8u     /* of the bound: for a larger value nobody goes, so many pages are hardly ever side by side */
 #define EVICTED_TIMES 16u /* the value's bytes, after which nothing more is evicted for it */
 #define US_PER_S 1000000u
-#define RENEWED_TELL 8u /* evicted entries that were needed again before it is told */
+#define LATEST_US 253402300800000000u /* the year 10000: no clock was right that is past it */
+#define RENEWED_TELL 8u               /* evicted entries that were needed again before it is told */
 
 struct victim {
     struct cbn__store_key key;
@@ -133,9 +134,41 @@ void cbn__space_stored_usage(struct cbn__session *session, const struct cbn__sto
     *ret_record = (struct cbn__usage_record){0};
     if (mdb_get(session->txn, session->store->usage_table, &name, &value) == 0)
         (void)cbn__usage_decode(key, (struct cbn__blob){value.mv_data, value.mv_size}, ret_record);
-    uint64_t now_us = cbn__clock_wall_us();
-    if (ret_record->recency_us > now_us)
-        ret_record->recency_us = now_us; /* written under a clock that was ahead */
+    if (ret_record->recency_us > LATEST_US)
+        ret_record->recency_us = LATEST_US;
+}
+
+static uint64_t recency_of(const MDB_val *key, const MDB_val *value)
+{
+    struct cbn__store_key own;
+    struct cbn__usage_record record;
+    if (key->mv_size != sizeof(own.bytes))
+        return 0;
+    memcpy(own.bytes, key->mv_data, sizeof(own.bytes));
+    if (!cbn__usage_decode(&own, (struct cbn__blob){value->mv_data, value->mv_size}, &record))
+        return 0;
+    return record.recency_us > LATEST_US ? LATEST_US : record.recency_us;
+}
+
+int cbn__space_learn_clock(struct cbn__session *session)
+{
+    MDB_cursor *cursor = NULL;
+    MDB_val key, value;
+    uint64_t newest_us = 0;
+    if (cbn__usage_has_learned(&session->store->usage))
+        return 0;
+    int rc = mdb_cursor_open(session->txn, session->store->usage_table, &cursor);
+    if (rc != 0)
+        return rc;
+    while ((rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
+        uint64_t recency_us = recency_of(&key, &value);
+        newest_us = recency_us > newest_us ? recency_us : newest_us;
+    }
+    mdb_cursor_close(cursor);
+    if (rc != MDB_NOTFOUND)
+        return rc;
+    cbn__usage_learn(&session->store->usage, newest_us);
+    return 0;
 }
 
 void cbn__space_usage(struct cbn__session *session, const struct cbn__store_key *key,
@@ -322,7 +355,7 @@ static int put_once(struct cbn__session *session, const struct cbn__store_key *k
     MDB_val bytes = {value.size, (void *)(uintptr_t)value.data};
     struct cbn__usage_record record;
     cbn__space_stored_usage(session, key, &record);
-    record.recency_us = cbn__clock_wall_us();
+    record.recency_us = cbn__usage_now_us(&session->store->usage);
     int rc = cbn__runs_put(session, session->store->entries, &name, &bytes, 0);
     if (rc == 0)
         rc = cbn__space_write_usage(session, key, &record);
@@ -379,7 +412,9 @@ static int put_evicting(struct cbn__session *session, const struct request *requ
 int cbn__space_put(struct cbn__session *session, const struct cbn__store_key *key, struct cbn__blob value)
 {
     struct cbn__space space;
-    int rc = cbn__space_measure(session, &space);
+    int rc = cbn__space_learn_clock(session);
+    if (rc == 0)
+        rc = cbn__space_measure(session, &space);
     if (rc != 0)
         return rc;
     struct request request = {

@@ -36,6 +36,12 @@ int cbn__space_add(struct cbn__session *session, const struct cbn__space *space,
 /* Entries that one transaction may delete: each may write leaf pages of two tables anew. */
 uint32_t cbn__space_chunk(const struct cbn__space *space);
 
+/*
+ * Once a process, before it orders or writes any use: the clock of recency goes on from the most recent use that is
+ * stored, which lies ahead of a wall clock that was set back. One pass over the usage. LMDB's code.
+ */
+int cbn__space_learn_clock(struct cbn__session *session);
+
 /* The stored usage of an entry; zeros when nothing is stored, or damaged. */
 void cbn__space_stored_usage(struct cbn__session *session, const struct cbn__store_key *key,
                              struct cbn__usage_record *ret_record);
@@ -44,7 +50,7 @@ void cbn__space_usage(struct cbn__session *session, const struct cbn__store_key 
                       struct cbn__usage_record *ret_record);
 /*
  * Who is least recent, to eviction and to prune alike: the last use or put, or when that is not recorded the build, as
- * the stored value has it; never later than now.
+ * the stored value has it, that never later than now.
  */
 uint64_t cbn__space_recency_us(const struct cbn__usage_record *usage, struct cbn__blob value);
 int cbn__space_write_usage(struct cbn__session *session, const struct cbn__store_key *key,

@@ -398,7 +398,7 @@ static int pin_major(struct cbn__session *session, const struct cbn__store_key *
     cbn__space_stored_usage(session, key, &record);
     record.pinned = pinned;
     if (record.recency_us == 0)
-        record.recency_us = cbn__clock_wall_us();
+        record.recency_us = cbn__usage_now_us(&session->store->usage);
     return cbn__space_write_usage(session, key, &record);
 }
 
@@ -449,11 +449,11 @@ static int write_usage(struct cbn__session *session, const struct cbn__usage_not
 void cbn__store_flush_usage(struct cbn__store *store, uint32_t timeout_ms)
 {
     struct cbn__usage_note *slots = NULL;
-    uint32_t slot_count = store->writable ? cbn__usage_take(&store->usage, &slots) : 0;
     struct cbn__session session;
-    if ((slot_count || cbn__counters_any(&store->counters)) && store->writable &&
+    if (store->writable && (cbn__usage_waits(&store->usage) || cbn__counters_any(&store->counters)) &&
         cbn__session_write(store, timeout_ms, &session, NULL) == CBN_STATUS_OK) {
-        int rc = 0;
+        int rc = cbn__space_learn_clock(&session);
+        uint32_t slot_count = cbn__usage_take(&store->usage, &slots);
         for (uint32_t i = 0; i < slot_count && rc == 0; i++)
             if (slots[i].hits)
                 rc = write_usage(&session, &slots[i]);

@@ -57,10 +57,56 @@ static bool grow(struct cbn__usage *usage)
     return true;
 }
 
+/* Mutex held. A clock that was set back goes on from where it was. */
+static uint64_t now_us_of(struct cbn__usage *usage)
+{
+    uint64_t now_us = cbn__clock_wall_us() + usage->ahead_us;
+    if (now_us < usage->last_us) {
+        usage->ahead_us += usage->last_us - now_us;
+        now_us = usage->last_us;
+    }
+    usage->last_us = now_us;
+    return now_us;
+}
+
+uint64_t cbn__usage_now_us(struct cbn__usage *usage)
+{
+    (void)pthread_mutex_lock(&usage->mutex);
+    uint64_t now_us = now_us_of(usage);
+    (void)pthread_mutex_unlock(&usage->mutex);
+    return now_us;
+}
+
+bool cbn__usage_has_learned(struct cbn__usage *usage)
+{
+    (void)pthread_mutex_lock(&usage->mutex);
+    bool learned = usage->learned;
+    (void)pthread_mutex_unlock(&usage->mutex);
+    return learned;
+}
+
+void cbn__usage_learn(struct cbn__usage *usage, uint64_t newest_us)
+{
+    (void)pthread_mutex_lock(&usage->mutex);
+    usage->learned = true;
+    const uint64_t now_us = now_us_of(usage);
+    uint64_t from_us = now_us;
+    for (uint32_t i = 0; i < usage->slot_count; i++)
+        if (usage->slots[i].hits && usage->slots[i].recency_us < from_us)
+            from_us = usage->slots[i].recency_us;
+    /* Newer than now is what a clock wrote that was set back since: what waits came after it. */
+    const uint64_t shift_us = newest_us > now_us ? newest_us - from_us + 1 : 0;
+    usage->ahead_us += shift_us;
+    usage->last_us += shift_us;
+    for (uint32_t i = 0; i < usage->slot_count && shift_us; i++)
+        usage->slots[i].recency_us += usage->slots[i].hits ? shift_us : 0;
+    (void)pthread_mutex_unlock(&usage->mutex);
+}
+
 void cbn__usage_record(struct cbn__usage *usage, const struct cbn__store_key *key)
 {
-    uint64_t now_us = cbn__clock_wall_us();
     (void)pthread_mutex_lock(&usage->mutex);
+    uint64_t now_us = now_us_of(usage);
     bool room = usage->count < usage->slot_count / 2 || grow(usage);
     struct cbn__usage_note *slot = slot_of(usage->slots, usage->slot_count, key);
     if (slot && (slot->hits || room)) {
@@ -82,6 +128,14 @@ void cbn__usage_add(struct cbn__usage *usage, const struct cbn__store_key *key, 
             record->recency_us = slot->recency_us;
     }
     (void)pthread_mutex_unlock(&usage->mutex);
+}
+
+bool cbn__usage_waits(struct cbn__usage *usage)
+{
+    (void)pthread_mutex_lock(&usage->mutex);
+    bool waits = usage->count > 0;
+    (void)pthread_mutex_unlock(&usage->mutex);
+    return waits;
 }
 
 bool cbn__usage_is_due(struct cbn__usage *usage)

@@ -22,6 +22,9 @@ struct cbn__usage {
     uint32_t slot_count;
     uint32_t count;
     uint64_t flushed_ns; /* monotonic */
+    /* The clock of recency: the wall clock, and what the order of uses so far demands on top when that was set back. */
+    uint64_t ahead_us, last_us;
+    bool learned; /* what the store holds, too */
 };
 
 void cbn__usage_init(struct cbn__usage *usage);
@@ -29,6 +32,12 @@ void cbn__usage_done(struct cbn__usage *usage);
 void cbn__usage_record(struct cbn__usage *usage, const struct cbn__store_key *key);
 /* Adds what waits for key to what was stored. */
 void cbn__usage_add(struct cbn__usage *usage, const struct cbn__store_key *key, struct cbn__usage_record *record);
+/* Now, never before a use that was recorded. */
+uint64_t cbn__usage_now_us(struct cbn__usage *usage);
+bool cbn__usage_has_learned(struct cbn__usage *usage);
+/* The most recent use that is stored: now is not before it, nor are those that wait. */
+void cbn__usage_learn(struct cbn__usage *usage, uint64_t newest_us);
+bool cbn__usage_waits(struct cbn__usage *usage);
 /* A minute since the last time they were taken. */
 bool cbn__usage_is_due(struct cbn__usage *usage);
 /* Takes everything that waits; the caller frees *ret_slots, of which those with hits == 0 are empty. */

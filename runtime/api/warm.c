@@ -1,6 +1,9 @@
 /*
  * Warming and checking: the enumeration of dispatch, worked through by threads that each wait for one build child.
  * The queue's lock guards the queue only; events are told from the calling thread with nothing held.
+ *
+ * Processes with one list share it out: what another is building is left for the end, and from the first sign of others
+ * on the rest is taken in an order of one's own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +28,14 @@ struct work {
     struct cbn_runtime *runtime;
     const struct cbn__spec_set *set;
     struct outcome *outcomes;
-    pthread_mutex_t lock;   /* guards next, finished, finished_count */
+    pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed; /* finished_count grew */
     uint32_t next;
+    uint32_t *order;         /* items in the order in which they are taken */
+    uint32_t *deferred;      /* items that others were building */
+    uint32_t deferred_count; /* put in */
+    uint32_t deferred_next;  /* taken out */
+    bool shared;             /* others were seen at work */
     uint32_t finished_count;
     uint32_t *finished; /* items in the order in which they ended */
 };
@@ -54,17 +62,74 @@ static void run_item(struct work *work, uint32_t index)
         outcome->kind = CBN_WARM_FAILED;
 }
 
+/* Lock held. Others with the same list must not want the same item at the same time again. */
+static void shuffle_rest(struct work *work)
+{
+    uint64_t state = cbn__clock_monotonic_ns() ^ (uint64_t)getpid() << 32 ^ (uintptr_t)work;
+    for (uint32_t left = work->set->count - work->next; left > 1; left--) {
+        state = state * 6364136223846793005ull + 1442695040888963407ull;
+        uint32_t *a = &work->order[work->next + left - 1], *b = &work->order[work->next + (uint32_t)(state >> 33) % left];
+        uint32_t item = *a;
+        *a = *b;
+        *b = item;
+    }
+}
+
+/* Lock held. */
+static void note_others(struct work *work)
+{
+    if (!work->shared)
+        shuffle_rest(work);
+    work->shared = true;
+}
+
+static bool is_being_built(struct work *work, uint32_t index)
+{
+    const struct cbn__spec_item *item = &work->set->items[index];
+    CBN__BUF_AUTO record = CBN__BUF_INIT;
+    if (is_uncovered(item))
+        return false;
+    cbn__key_record(&item->spec, &record);
+    if (record.failed)
+        return false;
+    struct cbn__hash key = cbn__key_hash(cbn__buf_blob(&record));
+    return cbn__flight_is_busy(work->runtime->cabinet, &key);
+}
+
+/* UINT32_MAX: none is left. */
+static uint32_t take_item(struct work *work)
+{
+    uint32_t index = UINT32_MAX;
+    (void)pthread_mutex_lock(&work->lock);
+    while (index == UINT32_MAX && work->next < work->set->count) {
+        uint32_t candidate = work->order[work->next++];
+        (void)pthread_mutex_unlock(&work->lock);
+        bool busy = is_being_built(work, candidate);
+        (void)pthread_mutex_lock(&work->lock);
+        if (busy) {
+            work->deferred[work->deferred_count++] = candidate;
+            note_others(work);
+        } else {
+            index = candidate;
+        }
+    }
+    if (index == UINT32_MAX && work->deferred_next < work->deferred_count)
+        index = work->deferred[work->deferred_next++];
+    (void)pthread_mutex_unlock(&work->lock);
+    return index;
+}
+
 static void *run_worker(void *user)
 {
     struct work *work = user;
     for (;;) {
-        (void)pthread_mutex_lock(&work->lock);
-        uint32_t index = work->next < work->set->count ? work->next++ : UINT32_MAX;
-        (void)pthread_mutex_unlock(&work->lock);
+        uint32_t index = take_item(work);
         if (index == UINT32_MAX)
             return NULL;
         run_item(work, index);
         (void)pthread_mutex_lock(&work->lock);
+        if (work->outcomes[index].kind == CBN_WARM_OTHER)
+            note_others(work);
         work->finished[work->finished_count++] = index;
         (void)pthread_cond_signal(&work->changed);
         (void)pthread_mutex_unlock(&work->lock);
@@ -176,11 +241,15 @@ static int32_t warm_set(struct cbn_runtime *runtime, const struct cbn__spec_set 
 {
     struct work work = {.runtime = runtime, .set = set};
     work.outcomes = calloc(set->count + 1u, sizeof(*work.outcomes));
-    work.finished = calloc(set->count + 1u, sizeof(*work.finished));
+    work.finished = calloc(3 * (set->count + 1u), sizeof(*work.finished));
     int32_t status = CBN_STATUS_OK;
     if (!work.outcomes || !work.finished) {
         status = cbn__error_no_memory(err);
     } else {
+        work.order = work.finished + set->count + 1u;
+        work.deferred = work.order + set->count + 1u;
+        for (uint32_t i = 0; i < set->count; i++)
+            work.order[i] = i;
         (void)pthread_mutex_init(&work.lock, NULL);
         (void)pthread_cond_init(&work.changed, NULL);
         run_all(&work, options, queries, result);

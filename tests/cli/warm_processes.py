@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Processes of `cubinet warm` that share one cache, with a compiler that counts and takes its time.
 
-one_build:   eight behind a barrier want one specialisation: exactly one compile, everybody exits 0.
+one_build:   sixteen behind a barrier want one specialisation: exactly one compile, everybody exits 0.
 interrupt:   a warm is interrupted while it builds: the cache verifies, the next warm finishes.
 full_disk:   the disk has no room for another entry, or for any: the summary tells what is stored, and why not all is.
              Needs to mount a small tmpfs; exits 77 where it may not.
@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-PROCESSES = 8
+PROCESSES = 16
 DEADLINE_S = 60
 SKIPPED = 77
 # N and K that only the generic candidate takes, and M in 0..1: one specialisation.

@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/record.h"
 #include "cache/folder.h"
+#include "cache/stamp.h"
 
 #define DATA_NAME "data.mdb"
 #define ASIDE_PREFIX DATA_NAME ".damaged-"
@@ -229,6 +230,7 @@ static bool salvage(struct cbn__store *store, struct aside *aside, bool last_try
         return true;
     uint64_t entries = 0;
     int code = cbn__salvage_entries(store, aside->fd, &entries);
+    cbn__stamp_renew(store);
     if (code != 0 && code != MDB_MAP_FULL && !last_try) {
         atomic_store(&store->failed, true);
         return false;
@@ -268,6 +270,7 @@ static int32_t open_data_fd(struct cbn__store *store, struct cbn_error *err)
     store->data_device = status.st_dev;
     store->data_inode = status.st_ino;
     store->checked = (struct cbn__pages_meta){.file_bytes = (uint64_t)status.st_size};
+    cbn__stamp_take(store, &status);
     return CBN_STATUS_OK;
 }
 
@@ -283,6 +286,7 @@ static int32_t extend(struct cbn__store *store, struct cbn_error *err)
     if (ftruncate(store->data_fd, (off_t)wanted) != 0)
         return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot extend %s", store->data_path);
     meta->file_bytes = wanted;
+    cbn__stamp_renew(store);
     return CBN_STATUS_OK;
 }
 
@@ -432,8 +436,11 @@ static int make_tables(struct cbn__store *store)
     }
     atomic_store(&store->wrote, true);
     if (rc == 0)
-        return mdb_txn_commit(txn);
-    mdb_txn_abort(txn);
+        rc = mdb_txn_commit(txn);
+    else
+        mdb_txn_abort(txn);
+    if (rc == 0)
+        cbn__stamp_renew(store);
     return rc;
 }
 
@@ -529,7 +536,7 @@ bool cbn__datafile_is_current(struct cbn__store *store)
     struct stat named;
     struct cbn__pages_meta meta;
     if (!store->env || atomic_load(&store->failed) || stat(store->data_path, &named) != 0 ||
-        named.st_dev != store->data_device || named.st_ino != store->data_inode)
+        named.st_dev != store->data_device || named.st_ino != store->data_inode || !cbn__stamp_holds(store, &named))
         return false;
     if (cbn__pages_read_meta(store->data_fd, &meta) || meta.transaction < store->checked.transaction)
         return false;

@@ -24,6 +24,7 @@
 
 /* The last key met in a tree, in order: on a page in its buffer, or kept from a leaf whose buffer has another now. */
 struct order {
+    uint64_t count; /* of the leaves' nodes so far */
     const uint8_t *key;
     uint8_t kept[KEY_BYTES_MAX];
     uint32_t bytes; /* 0: none yet */
@@ -293,17 +294,22 @@ static bool check_order(struct walk *walk, uint64_t page, const struct node *nod
 
 static bool check_page(struct walk *walk, uint64_t page, enum tree tree, uint32_t level, uint32_t depth);
 
-static bool check_tree(struct walk *walk, uint64_t root, enum tree tree, uint32_t depth)
+/* record: the tree's, as LMDB keeps it. A root or a depth that leads past some of its nodes shows in their count. */
+static bool check_tree(struct walk *walk, const uint8_t *record, enum tree tree)
 {
+    const uint64_t root = cbn__pages_u64(record + DB_AT_ROOT), entries = cbn__pages_u64(record + DB_AT_ENTRIES);
+    const uint32_t depth = cbn__pages_u16(record + DB_AT_DEPTH);
     /* LMDB sizes its work by the depth, of an empty tree too. */
     if (root == NO_ROOT)
-        return depth == 0 || refuse(walk, 0, "page states a depth of an empty tree");
+        return (depth == 0 && entries == 0) || refuse(walk, 0, "page states a depth or entries of an empty tree");
     if (depth < 1 || depth > DEPTH_MAX)
         return refuse(walk, root, "page is the root of a tree of impossible depth");
     struct order order = {.bytes = 0}, *outer = walk->order;
     walk->order = &order;
     bool sound = check_page(walk, root, tree, 1, depth);
     walk->order = outer;
+    if (sound && order.count != entries)
+        return refuse(walk, root, "page is the root of a tree of another count of entries than stated");
     return sound;
 }
 
@@ -313,8 +319,7 @@ static bool check_table(struct walk *walk, uint64_t page, const struct node *nod
         return refuse(walk, page, "page holds a table's record of a wrong size");
     if (cbn__pages_u16(node->data + DB_AT_FLAGS) != 0)
         return refuse(walk, page, "page holds a table of an unknown kind");
-    return check_tree(walk, cbn__pages_u64(node->data + DB_AT_ROOT), TREE_TABLE,
-                      cbn__pages_u16(node->data + DB_AT_DEPTH));
+    return check_tree(walk, node->data, TREE_TABLE);
 }
 
 static bool check_leaf_node(struct walk *walk, uint64_t page, const struct node *node, enum tree tree)
@@ -378,6 +383,7 @@ static bool check_nodes(struct walk *walk, uint64_t page, const uint8_t *bytes, 
         /* What the first node of a branch has for a key is not looked at by LMDB. */
         if ((!branch || i > 0) && !check_order(walk, page, &node, tree, branch))
             return false;
+        walk->order->count += !branch;
         if (!(branch ? check_page(walk, node.child, tree, level + 1, depth) : check_leaf_node(walk, page, &node, tree)))
             return false;
     }
@@ -415,10 +421,8 @@ static bool check_trees(struct walk *walk)
     if ((cbn__pages_u16(newest + META_AT_FREE_DB + DB_AT_FLAGS) & DB_KINDS) != DB_INTEGER_KEY ||
         cbn__pages_u16(newest + META_AT_MAIN_DB + DB_AT_FLAGS) != 0)
         return refuse(walk, newest == meta[0] ? 0 : 1, "page states a tree of an unknown kind");
-    uint32_t free_depth = cbn__pages_u16(newest + META_AT_FREE_DB + DB_AT_DEPTH);
-    uint32_t main_depth = cbn__pages_u16(newest + META_AT_MAIN_DB + DB_AT_DEPTH);
-    return check_tree(walk, walk->meta.main_root, TREE_MAIN, main_depth) &&
-           check_tree(walk, walk->meta.free_root, TREE_FREE, free_depth);
+    return check_tree(walk, newest + META_AT_MAIN_DB, TREE_MAIN) &&
+           check_tree(walk, newest + META_AT_FREE_DB, TREE_FREE);
 }
 
 /*

@@ -27,6 +27,7 @@
 #define DB_BYTES 48u
 #define DB_AT_FLAGS 4u
 #define DB_AT_DEPTH 6u
+#define DB_AT_ENTRIES 32u
 #define DB_AT_ROOT 40u
 
 #define PAGE_HEAD_BYTES 16u

@@ -18,6 +18,7 @@
 #include "cache/pages_layout.h"
 
 #define COMMIT_EVERY 64u
+#define TABLES_LEAST 3u /* that a file of ours has */
 
 struct salvage {
     int fd;
@@ -26,6 +27,8 @@ struct salvage {
     uint8_t *seen;  /* a bit a page: visited, which happens once */
     uint8_t *taken; /* a bit a page: everything on it could be read */
     bool broken;    /* the way from the meta page lost something */
+    uint64_t nodes; /* of the leaves visited */
+    uint32_t tables;
     struct cbn__session session;
     struct cbn__space space;
     int code;        /* LMDB's: not 0 ends it */
@@ -140,6 +143,16 @@ static void take_value(struct salvage *salvage, const uint8_t *node, uint32_t le
         judge(salvage, &key, &bytes);
 }
 
+/* Where fewer nodes are found than stated, the root is another page than it was. */
+static void visit_table(struct salvage *salvage, const uint8_t *record, uint32_t level)
+{
+    const uint64_t root = cbn__load_u64(record + DB_AT_ROOT), before = salvage->nodes;
+    salvage->tables++;
+    if (root != NO_ROOT)
+        visit(salvage, root, level + 1);
+    salvage->broken = salvage->broken || salvage->nodes - before != cbn__load_u64(record + DB_AT_ENTRIES);
+}
+
 /*
  * A node of a leaf: an entry, its usage, or the root of a table. room: bytes from the node to the end of its page.
  * level 0: of a page met by scanning, whose tables are not followed. The node's own bytes; 0: it is none.
@@ -155,8 +168,8 @@ static uint32_t take_node(struct salvage *salvage, const uint8_t *node, uint32_t
     if (flags & NODE_TABLE) {
         if (size != DB_BYTES || flags & NODE_BIG)
             return 0;
-        if (level > 0 && cbn__load_u64(data + DB_AT_ROOT) != NO_ROOT)
-            visit(salvage, cbn__load_u64(data + DB_AT_ROOT), level + 1);
+        if (level > 0)
+            visit_table(salvage, data, level);
     } else if (key_bytes == CBN__STORE_KEY_BYTES) {
         take_value(salvage, node, level);
         salvage->broken = salvage->broken || salvage->judged == before;
@@ -176,6 +189,7 @@ static void take_nodes(struct salvage *salvage, const uint8_t *bytes, uint32_t l
         uint32_t offset = cbn__pages_u16(bytes + at), size = 0;
         if (offset >= PAGE_HEAD_BYTES && offset <= salvage->page_bytes - NODE_HEAD_BYTES) {
             const uint8_t *node = bytes + offset;
+            salvage->nodes += !branch;
             size = branch ? NODE_HEAD_BYTES + cbn__pages_u16(node + 6)
                           : take_node(salvage, node, salvage->page_bytes - offset, level);
             if (branch)
@@ -264,10 +278,9 @@ static uint64_t find_root(struct salvage *salvage, uint64_t file_bytes)
 
 static void take_all(struct salvage *salvage, uint64_t root)
 {
-    if (root == NO_ROOT)
-        salvage->broken = true;
-    else
+    if (root != NO_ROOT)
         visit(salvage, root, 1);
+    salvage->broken = salvage->broken || salvage->tables < TABLES_LEAST;
     if (salvage->broken) {
         scan(salvage, true);
         scan(salvage, false);

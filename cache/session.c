@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "cache/runs.h"
+#include "cache/stamp.h"
 
 #define SESSION_TRIES 8
 #define PAST_BOUND_BYTES ((uint64_t)64 << 10)
@@ -159,6 +160,7 @@ static int finish(struct cbn__session *session, int code)
     session->txn = NULL;
     if (code == 0 && txn) {
         code = cbn__datafile_write_code(session->store, mdb_txn_commit(txn));
+        session->committed = session->committed || code == 0;
         if (code == 0)
             atomic_store(&session->store->wrote, true);
         else if (code != MDB_MAP_FULL && code != MDB_TXN_FULL)
@@ -185,6 +187,8 @@ int32_t cbn__session_write_end(struct cbn__session *session, int code, struct cb
 {
     struct cbn__store *store = session->store;
     code = finish(session, code);
+    if (session->committed && !atomic_load(&store->failed))
+        cbn__stamp_renew(store);
     int sync_fd = -1;
     struct cbn__pages_meta committed = {0};
     if (atomic_load(&store->wrote) && store->data_fd >= 0) {

@@ -15,6 +15,7 @@ struct cbn__session {
     uintptr_t map;
     uint64_t map_bytes;
     uint32_t page_bytes;
+    bool committed;
 };
 
 /*

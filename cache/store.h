@@ -3,7 +3,7 @@
  * and verified by the caller; nothing here judges an entry.
  *
  * Files: session.c (begin, end), store.c (operations), space.c (room, eviction), counters.c, datafile.c (opening,
- * checking, setting aside, the mark), salvage.c, compact.c.
+ * checking, setting aside, the mark), stamp.c (who wrote last), salvage.c, compact.c.
  * Locks: see lock.h. The fields below "exclusive" change on the exclusive side only. No lock is held on return.
  */
 #ifndef CBN_CACHE_STORE_H
@@ -55,6 +55,7 @@ struct cbn__store {
     atomic_bool condemned;   /* LMDB said that the pages are wrong: set the file aside */
     atomic_ullong synced;    /* the newest transaction known to be on the disk */
     atomic_bool wrote;       /* by this process, since it was opened */
+    atomic_ullong stamp_ns;  /* change time of the data file as it was walked, or left by a session */
 
     /* Exclusive. */
     MDB_env *env;

@@ -89,13 +89,14 @@ static void check_folder(const struct doctor *doctor, const char *name, const ch
     struct cbn__folder_report report;
     cbn__folder_inspect(path, &report);
     char detail[1024];
+    /* To be unwritable is no problem of a base. */
+    bool right = report.exists && report.trusted && report.local && (report.writable || !needs_writing);
     bool falls_back = strcmp(origin, CBN__ORIGIN_FALLBACK) == 0;
     (void)snprintf(detail, sizeof(detail), "%s%s: %s, %s, mode %04o, owner %u, %s, %llu MiB free%s%s", path,
                    falls_back ? " (in place of the default folder, whose filesystem is not known to be local)" : "",
                    report.exists ? "exists" : "does not exist", report.filesystem[0] ? report.filesystem : "?",
                    report.mode & 07777u, report.owner_uid, report.writable ? "writable" : "not writable",
-                   (unsigned long long)(report.free_bytes >> 20), report.problem[0] ? "; " : "", report.problem);
-    bool right = report.exists && report.trusted && !report.problem[0] && (report.writable || !needs_writing);
+                   (unsigned long long)(report.free_bytes >> 20), right ? "" : "; ", right ? "" : report.problem);
     tell(doctor, name, right ? FINDING_RIGHT : FINDING_WRONG, detail, right ? "" : report.mend);
 }
 

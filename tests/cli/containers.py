@@ -140,6 +140,22 @@ done
 shift; exec "$@"'''
 
 
+def inspect(place, prefix, how, base, count):
+    """Every verb that inspects exits 0; doctor finds nothing wrong with a base for not being writable."""
+    said = "cubinet: no cache folder is named by CUBINET_CACHE, XDG_CACHE_HOME or HOME: kernels stay in memory only\n"
+    for words, out, err in (("verify", "checked %d, damaged 0, repaired 0\n" % count, said),
+                            ("ls", None, said + "cubinet: %d entries, " % count), ("stats", None, said),
+                            ("config", None, ""),
+                            ("explain --op fp8_gemm --m 0 --n 1 --k 1 --arch sm_90a", None, said)):
+        done = place.run(prefix + place.verb(*words.split()), **how)
+        assert (out is None or done.stdout == out) and done.stderr.startswith(err), (words, done)
+    lines = place.run(prefix + place.verb("doctor"), **how).stdout.splitlines()
+    assert not [line for line in lines if line.startswith("failed")], lines
+    bases = [line for line in lines if "base-folder: " in line]
+    assert len(bases) == 1 and bases[0].startswith("ok ") and "not writable" in bases[0], lines
+    assert "layer: 0: %s, read-only base, %d entries" % (base, count) in "\n".join(lines), lines
+
+
 def nowhere(place):
     need_root()
     base, warm = place.folder("base", 0o755), KEYS // 2
@@ -163,6 +179,7 @@ def nowhere(place):
             for builder in ([], ["--builder", place.files["engine"]]):
                 report = place.report(sealed + drop + place.engine(*builder), **how)
                 report.expect([no_folder + "Read-only file system"], **counts)
+        inspect(place, sealed + as_user, dict(how, HOME="/", CUBINET_CUDA="/nonexistent"), base, warm)
         # The base as the cache itself: read only, said once.
         report = place.report(sealed + as_user + place.engine(), CUBINET_CACHE=base)
         report.expect(["the cache folder %s cannot be written by this user" % base],

@@ -68,7 +68,10 @@ START_TEST(a_file_replaced_again_and_again)
     (void)snprintf(swap_in, sizeof(swap_in), "%s", in(&scratch, "file"));
     swap_again = true;
     lmdb_opens = 0;
-    ck_assert_int_eq(open_status(in(&scratch, "cache"), false, &err), CBN_STATUS_IO);
+    int32_t status = open_status(in(&scratch, "cache"), false, &err);
+    swap_again = false;
+    swap_in[0] = 0;
+    ck_assert_int_eq(status, CBN_STATUS_IO);
     ck_assert_ptr_nonnull(strstr(err.message, "replaced as often as it is opened"));
     ck_assert_int_eq(lmdb_opens, 3);
     ck_assert_int_eq(count_files(in(&scratch, "cache"), ""), 2);

@@ -238,7 +238,7 @@ START_TEST(modes_of_folders_made)
     static const char *const names[] = {"a/cache", "b/cache/", "c/cache//", "d/cache/.", "e/./cache/.//"};
     SCRATCH_AUTO scratch = scratch_make();
     struct cbn_error err = {0};
-    (void)umask(0);
+    mode_t kept = umask(0);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         ck_assert_int_eq(open_status(in(&scratch, names[i]), false, &err), CBN_STATUS_OK);
         expect_file(in(&scratch, names[i]), geteuid(), getegid(), 0700);
@@ -246,6 +246,7 @@ START_TEST(modes_of_folders_made)
     expect_file(in(&scratch, "a"), geteuid(), getegid(), 0755);
     expect_file(in(&scratch, "e"), geteuid(), getegid(), 0755);
     expect_file(in(&scratch, "a/cache/data.mdb"), geteuid(), getegid(), 0600);
+    (void)umask(kept);
 }
 END_TEST
 

@@ -305,6 +305,12 @@ static int32_t check(struct cbn__store *store, bool condemned, struct aside *ret
                                store->data_path);
         return extend(store, err);
     }
+    uint32_t other = cbn__pages_other_version(store->data_fd);
+    if (other)
+        return cbn__error_own(err, CBN_STATUS_IO,
+                              "%s is of LMDB's data version %u, which this release does not read, and is left alone; give "
+                              "this release another folder",
+                              store->data_path, other);
     return set_aside(store, problem, ret_aside, err);
 }
 

@@ -101,6 +101,19 @@ const char *cbn__pages_parse_meta(const uint8_t *bytes, struct cbn__pages_meta *
     return NULL;
 }
 
+uint32_t cbn__pages_other_version(int fd)
+{
+    uint8_t first[META_BYTES], second[META_BYTES];
+    if (!cbn__pages_read_at(fd, first, META_BYTES, 0) || cbn__pages_u32(first + META_AT_MAGIC) != META_MAGIC)
+        return 0;
+    uint32_t version = cbn__pages_u32(first + META_AT_VERSION);
+    for (uint64_t page_bytes = PAGE_BYTES_MIN; page_bytes <= PAGE_BYTES_MAX && version != META_VERSION; page_bytes *= 2)
+        if (cbn__pages_read_at(fd, second, META_BYTES, page_bytes) &&
+            cbn__pages_u32(second + META_AT_MAGIC) == META_MAGIC && cbn__pages_u32(second + META_AT_VERSION) == version)
+            return version;
+    return 0;
+}
+
 const char *cbn__pages_read_meta(int fd, struct cbn__pages_meta *ret_meta)
 {
     uint8_t bytes[2][META_BYTES];

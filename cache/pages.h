@@ -33,4 +33,10 @@ int cbn__pages_check(int fd, struct cbn__pages_meta *ret_meta, char ret_problem[
 /* The same, and every head. */
 int cbn__pages_check_runs(int fd, struct cbn__pages_meta *ret_meta, char ret_problem[CBN__PAGES_PROBLEM_BYTES]);
 
+/*
+ * The version that both meta pages name, when both name the same and it is not the one that is read here: a file that
+ * another LMDB keeps, which no single damage makes of ours. 0: none such.
+ */
+uint32_t cbn__pages_other_version(int fd);
+
 #endif

@@ -86,7 +86,10 @@ int32_t cbn__session_read_end(struct cbn__session *session, int code, struct cbn
 uint64_t cbn__session_map_bytes(struct cbn__store *store)
 {
     uint64_t bytes = atomic_load(&store->max_bytes), limit = cbn__datafile_size_limit();
+    uint64_t disk = atomic_load(&store->disk_bytes);
     bytes = bytes < limit ? bytes : limit;
+    if (disk)
+        bytes = bytes < disk ? bytes : disk;
     return bytes - bytes % (uint64_t)sysconf(_SC_PAGESIZE);
 }
 

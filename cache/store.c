@@ -249,14 +249,41 @@ int32_t cbn__store_next(struct cbn__store *store, uint32_t timeout_ms, struct cb
 
 /* ---- writing ---- */
 
-int32_t cbn__store_put(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *key,
-                       struct cbn__blob value, struct cbn_error *err)
+/* Bytes that the file has committed; 0 when it cannot be read. Exclusive side held. */
+static uint64_t committed_bytes(const struct cbn__store *store)
+{
+    struct cbn__pages_meta meta;
+    if (store->data_fd < 0 || cbn__pages_read_meta(store->data_fd, &meta))
+        return 0;
+    return (meta.last_page + 1) * meta.page_bytes;
+}
+
+/* *ret_full_bytes: what the file has on a disk that is full, else 0. */
+static int32_t put_once(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *key,
+                        struct cbn__blob value, uint64_t *ret_full_bytes, struct cbn_error *err)
 {
     struct cbn__session session;
+    *ret_full_bytes = 0;
     int32_t status = cbn__session_write(store, timeout_ms, &session, err);
     if (status != CBN_STATUS_OK)
         return status;
-    status = cbn__session_write_end(&session, cbn__space_put(&session, key, value), err);
+    int code = cbn__space_put(&session, key, value);
+    if (code == ENOSPC || code == EDQUOT)
+        *ret_full_bytes = committed_bytes(store);
+    return cbn__session_write_end(&session, code, err);
+}
+
+int32_t cbn__store_put(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *key,
+                       struct cbn__blob value, struct cbn_error *err)
+{
+    uint64_t full_bytes = 0;
+    int32_t status = put_once(store, timeout_ms, key, value, &full_bytes, err);
+    if (full_bytes) {
+        /* The disk is the bound: once more under it, so that others go to make room. */
+        atomic_store(&store->disk_bytes, full_bytes);
+        status = put_once(store, timeout_ms, key, value, &full_bytes, err);
+        atomic_store(&store->disk_bytes, 0);
+    }
     if (status == CBN_STATUS_OK && cbn__usage_is_due(&store->usage))
         cbn__store_flush_usage(store, timeout_ms);
     return status;

@@ -51,6 +51,7 @@ struct cbn__store {
     struct cbn__live_counters counters; /* not yet stored */
 
     atomic_ullong max_bytes; /* only ever lowered: by a second opener, or to a map that fits */
+    atomic_ullong disk_bytes; /* 0, or the bound of a put that met a full disk: what the file has */
     atomic_bool failed;      /* LMDB said that the environment is of no more use: reopen it */
     atomic_bool condemned;   /* LMDB said that the pages are wrong: set the file aside */
     atomic_ullong synced;    /* the newest transaction known to be on the disk */

@@ -5,6 +5,7 @@
  *   FAKE_NVRTC_COUNT=file     one byte is appended to the file for every compile
  *   FAKE_NVRTC_DELAY_MS=n     a compile takes n ms longer
  *   FAKE_NVRTC_FAIL=1         a compile fails with a log
+ *   FAKE_NVRTC_FAIL_ON=text   a compile whose source holds the text fails with a log
  *   FAKE_NVRTC_KILL=signal    a compile raises the signal
  *   FAKE_NVRTC_VERSION=12.9   the version told (13.0)
  *   FAKE_NVRTC_REFUSE=option  an option that is not recognised
@@ -294,7 +295,8 @@ static nvrtcResult fail_on_demand(struct _nvrtcProgram *program)
         append_string(&program->log, " is installed correctly.\n");
         return NVRTC_ERROR_BUILTIN_OPERATION_FAILURE;
     }
-    if (is_set("FAKE_NVRTC_FAIL")) {
+    const char *text = getenv("FAKE_NVRTC_FAIL_ON");
+    if (is_set("FAKE_NVRTC_FAIL") || (text && strstr(program->source, text))) {
         append_string(&program->log, "stub.cu(1): error: told to fail\n\n1 error detected in the compilation.\n");
         return NVRTC_ERROR_COMPILATION;
     }

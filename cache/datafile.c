@@ -112,15 +112,22 @@ static bool read_boot_id(char ret_id[BOOT_ID_BYTES])
     return read_all;
 }
 
-static void format_mark(char ret_mark[MARK_BYTES])
+/* False where the boot cannot be told (a container without /proc): zeros stand for it. */
+static bool format_mark(char ret_mark[MARK_BYTES])
 {
     char boot_id[BOOT_ID_BYTES];
     memset(boot_id, '0', sizeof(boot_id));
-    (void)read_boot_id(boot_id);
+    bool known = read_boot_id(boot_id);
     memset(ret_mark, ' ', MARK_BYTES);
     memcpy(ret_mark, MARK_WORD, strlen(MARK_WORD));
     memcpy(ret_mark + strlen(MARK_WORD), boot_id, sizeof(boot_id));
     ret_mark[MARK_BYTES - 1] = '\n';
+    return known;
+}
+
+static bool is_mark(const char mark[MARK_BYTES])
+{
+    return memcmp(mark, MARK_WORD, strlen(MARK_WORD)) == 0;
 }
 
 static bool read_mark(struct cbn__store *store, char ret_mark[MARK_BYTES])
@@ -131,8 +138,9 @@ static bool read_mark(struct cbn__store *store, char ret_mark[MARK_BYTES])
 int32_t cbn__datafile_mark(struct cbn__store *store)
 {
     char wanted[MARK_BYTES], present[MARK_BYTES];
-    format_mark(wanted);
-    if (read_mark(store, present) && memcmp(present, wanted, MARK_BYTES) == 0)
+    bool known = format_mark(wanted);
+    /* Another's mark, which may name the boot, is as good as one that cannot. */
+    if (read_mark(store, present) && (memcmp(present, wanted, MARK_BYTES) == 0 || (!known && is_mark(present))))
         return CBN_STATUS_OK;
     /* The mark reaches the disk before any page does that it speaks of. */
     if (pwrite(store->lock.fd, wanted, MARK_BYTES, 0) != (ssize_t)MARK_BYTES || fdatasync(store->lock.fd) != 0)
@@ -152,9 +160,10 @@ void cbn__datafile_clear_mark(struct cbn__store *store)
 static bool marked_by_another_boot(struct cbn__store *store)
 {
     char wanted[MARK_BYTES], present[MARK_BYTES];
-    format_mark(wanted);
-    return read_mark(store, present) && memcmp(present, MARK_WORD, strlen(MARK_WORD)) == 0 &&
-           memcmp(present, wanted, MARK_BYTES) != 0;
+    if (!format_mark(wanted) || !read_mark(store, present) || !is_mark(present))
+        return false;
+    const char *boot_id = present + strlen(MARK_WORD);
+    return memcmp(present, wanted, MARK_BYTES) != 0 && strspn(boot_id, "0") < BOOT_ID_BYTES;
 }
 
 /* ---- setting aside ---- */

@@ -3,9 +3,6 @@
  */
 #include "users_fixture.h"
 
-#include <sched.h>
-#include <sys/mount.h>
-
 /* As user and groups say: stores entry which, finds all up to it. Exit status 0 when all of that worked. */
 static void use_as(const char *folder, uid_t uid, gid_t gid, gid_t extra, bool trust_folder, uint64_t which)
 {
@@ -250,74 +247,6 @@ START_TEST(modes_of_folders_made)
 }
 END_TEST
 
-/* One folder mounted at two places: one environment, as by a link or by /c/. */
-START_TEST(a_bind_mount_is_the_same_folder)
-{
-    SCRATCH_AUTO scratch = scratch_make();
-    const char *folder = in(&scratch, "cache"), *other = in(&scratch, "other");
-    ck_assert_int_eq(mkdir(folder, 0700), 0);
-    ck_assert_int_eq(mkdir(other, 0700), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-            mount(folder, other, NULL, MS_BIND, NULL) != 0) {
-            printf("skipped: nothing can be mounted here\n");
-            _exit(0);
-        }
-        struct cbn__cabinet *first = open_cabinet(folder, NULL), *second = open_cabinet(other, NULL);
-        bool right = first->layers[0].store == second->layers[0].store && first->layers[0].store->refs == 2 &&
-                     put(first, 1, 300, 13000) == CBN_STATUS_OK && find(second, 1, 300) == CBN__LOOKUP_HIT;
-        cbn__cabinet_close(first);
-        right = right && put(second, 2, 300, 13000) == CBN_STATUS_OK && find(second, 2, 300) == CBN__LOOKUP_HIT;
-        cbn__cabinet_close(second);
-        _exit(right ? 0 : 1);
-    }
-    reap(child);
-}
-END_TEST
-
-/* Process 1 of a container makes a container: the child has the parent's pid and none of its locks or maps. */
-START_TEST(a_child_with_the_pid_of_its_parent)
-{
-    SCRATCH_AUTO scratch = scratch_make();
-    const char *folder = in(&scratch, "cache");
-    pid_t keeper = fork();
-    if (keeper == 0) {
-        if (unshare(CLONE_NEWPID) != 0) {
-            printf("skipped: a pid namespace cannot be made here\n");
-            _exit(0);
-        }
-        pid_t parent = fork();
-        if (parent == 0) {
-            struct cbn__cabinet *cabinet = open_cabinet(folder, NULL);
-            struct cbn__hash key = {{9}};
-            struct cbn__flight flight, other;
-            bool waited = false;
-            bool right = getpid() == 1 && put(cabinet, 1, 300, 13000) == CBN_STATUS_OK &&
-                         cbn__flight_begin(cabinet, &key, 1000, &flight, &waited) == CBN_STATUS_OK &&
-                         unshare(CLONE_NEWPID) == 0;
-            pid_t child = fork();
-            if (child == 0) {
-                right = right && getpid() == 1 && find(cabinet, 1, 300) == CBN__LOOKUP_HIT &&
-                        put(cabinet, 2, 300, 13000) == CBN_STATUS_OK &&
-                        cbn__flight_begin(cabinet, &key, 10, &other, &waited) == CBN_STATUS_TIMEOUT;
-                cbn__cabinet_close(cabinet);
-                _exit(right ? 0 : 1);
-            }
-            int status = -1;
-            right =
-                right && waitpid(child, &status, 0) == child && status == 0 && find(cabinet, 2, 300) == CBN__LOOKUP_HIT;
-            cbn__flight_end(&flight);
-            cbn__cabinet_close(cabinet);
-            _exit(right ? 0 : 1);
-        }
-        int status = -1;
-        _exit(waitpid(parent, &status, 0) == parent && status == 0 ? 0 : 1);
-    }
-    reap(keeper);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("users");
@@ -332,8 +261,6 @@ int main(void)
     tcase_add_test(cases, a_link_that_names_another_user_s_link);
     tcase_add_test(cases, a_fallback_that_another_user_made);
     tcase_add_test(cases, modes_of_folders_made);
-    tcase_add_test(cases, a_bind_mount_is_the_same_folder);
-    tcase_add_test(cases, a_child_with_the_pid_of_its_parent);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -43,7 +43,10 @@ typedef int (*cbn_entry_fn)(void *user, const struct cbn_entry_info *entry);
 CBN_EXPORT int32_t cbn_cabinet_list(struct cbn_runtime *runtime, cbn_entry_fn entry, void *user, uint64_t *ret_damaged,
                                     struct cbn_error *err);
 
-/* key: the entry's 32 hex digits. problem: why it does not verify. repaired: 1 if it was dropped. */
+/*
+ * key: the entry's 32 hex digits. problem: why it does not verify; NULL: it does (TELL_SOUND only). repaired: 1 if it
+ * was dropped.
+ */
 typedef void (*cbn_damage_fn)(void *user, const char *key, const char *layer_path, const char *problem, int repaired);
 
 struct cbn_verify_result {
@@ -52,7 +55,8 @@ struct cbn_verify_result {
     uint64_t checked, damaged, repaired;
 };
 
-#define CBN_VERIFY_REPAIR 1u /* drop damaged entries of the overlay: they are rebuilt when next needed */
+#define CBN_VERIFY_REPAIR 1u     /* drop damaged entries of the overlay: they are rebuilt when next needed */
+#define CBN_VERIFY_TELL_SOUND 2u /* damage is told the entries that verify, too: for a display of progress */
 
 /* Reads every entry of every layer and checks it against its key. thread: any; blocks: disk; capture: no */
 CBN_EXPORT int32_t cbn_cabinet_verify(struct cbn_runtime *runtime, uint32_t flags, cbn_damage_fn damage, void *user,

@@ -83,21 +83,24 @@ static int verify_entry(void *user, const struct cbn__hash *key, const struct cb
                         uint32_t layer, const char *layer_path)
 {
     struct verification *verification = user;
+    char text[CBN__HASH_TEXT_BYTES];
+    cbn__hash_format(key, text);
     verification->result.checked++;
     if (!problem) {
         CBN__BUF_AUTO options = CBN__BUF_INIT;
         CBN__BUF_AUTO log = CBN__BUF_INIT;
         struct cbn_entry_info info;
-        if (cbn__cabinet_describe(entry, &options, &log, &info))
+        if (cbn__cabinet_describe(entry, &options, &log, &info)) {
+            if (verification->damage && verification->flags & CBN_VERIFY_TELL_SOUND)
+                verification->damage(verification->user, text, layer_path, NULL, 0);
             return 0;
+        }
         problem = "the key record is not of a format that this library knows";
     }
     verification->result.damaged++;
     bool mend = (verification->flags & CBN_VERIFY_REPAIR) && layer == 0;
     bool repaired = mend && cbn__cabinet_drop_damaged(verification->runtime->cabinet, key, entry) == CBN_STATUS_OK;
     verification->result.repaired += repaired;
-    char text[CBN__HASH_TEXT_BYTES];
-    cbn__hash_format(key, text);
     if (verification->damage)
         verification->damage(verification->user, text, layer_path, problem, repaired);
     return 0;
@@ -108,7 +111,7 @@ int32_t cbn_cabinet_verify(struct cbn_runtime *runtime, uint32_t flags, cbn_dama
 {
     if (!runtime)
         return cbn__error_own(err, CBN_STATUS_INVALID, "runtime is NULL");
-    if (flags & ~CBN_VERIFY_REPAIR)
+    if (flags & ~(CBN_VERIFY_REPAIR | CBN_VERIFY_TELL_SOUND))
         return cbn__error_own(err, CBN_STATUS_INVALID, "flags: 0x%x holds bits that this library does not know", flags);
     struct verification verification = {.runtime = runtime, .flags = flags, .damage = damage, .user = user};
     verification.result.size = sizeof(verification.result);

@@ -5,6 +5,7 @@ bar:      a bar is redrawn in place up to the last build and wiped; stdout stays
 narrow:   a bar never fills the line of a narrow terminal.
 failure:  an error is told on a line of its own, after the bar.
 silent:   --quiet draws nothing; a pipe gets lines and no control codes.
+verify:   verify draws its count in the same way, and nothing on a pipe.
 """
 import argparse
 import fcntl
@@ -109,7 +110,23 @@ def silent(bench):
         "cubinet: [%d/%d" % (i + 1, BUILDS) for i in range(BUILDS)], done.stderr
 
 
-CASES = {"bar": bar, "narrow": narrow, "failure": failure, "silent": silent}
+def verify(bench):
+    subprocess.run(bench.command("--quiet"), check=True, env=bench.environment, stdout=subprocess.DEVNULL,
+                   timeout=DEADLINE_S)
+    bench.command = lambda *more: [bench.cubinet, "--json", "verify", *more]
+    result, drawn = bench.on_terminal()
+    assert result["checked"] == BUILDS and result["damaged"] == [], result
+    seen = bars(drawn)
+    assert [(int(done), int(total), name) for _, done, total, name in seen] == [
+        (i + 1, BUILDS, "verified") for i in range(BUILDS)], drawn
+    assert drawn.endswith(WIPE) and "\n" not in drawn, drawn
+    assert bench.on_terminal("--quiet")[1] == ""
+    done = subprocess.run(bench.command(), check=True, env=bench.environment, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S)
+    assert done.stderr == "" and json.loads(done.stdout)["checked"] == BUILDS, done
+
+
+CASES = {"bar": bar, "narrow": narrow, "failure": failure, "silent": silent, "verify": verify}
 
 
 def main():

@@ -196,6 +196,8 @@ json_t *cli_entry_json(const struct cli_entry *entry);
 /* A line of progress on the terminal that the next talk, or the next bar, wipes. */
 void cli_bar_show(const char *text);
 void cli_bar_clear(void);
+/* progress.c: done of total things, drawn where stderr is a terminal; clear the bar when it is over. */
+void cli_progress_count(const struct cli *cli, uint64_t done, uint64_t total, const char *text);
 void cli_say(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints "cubinet: VERB: message" and returns code. */
 int cli_fail(const struct cli *cli, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));

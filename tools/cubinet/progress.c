@@ -1,5 +1,5 @@
 /*
- * Progress of a warm on stderr: a bar where that is a terminal, a line a build elsewhere.
+ * Progress on stderr: of a warm a bar where that is a terminal, a line a build elsewhere; of a count a bar or nothing.
  */
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -35,17 +35,33 @@ static size_t line_room(void)
     return columns < LINE_BYTES ? columns - 1 : LINE_BYTES - 1;
 }
 
-static void show_bar(const struct cbn_warm_event *event)
+static void show_bar(uint64_t done, uint64_t total, const char *text)
 {
     char bar[BAR_CELLS + 1], line[LINE_BYTES];
-    uint32_t full = event->total ? (uint32_t)((uint64_t)event->done * BAR_CELLS / event->total) : BAR_CELLS;
+    uint64_t full = done < total ? done * BAR_CELLS / total : BAR_CELLS;
     for (uint32_t i = 0; i < BAR_CELLS; i++)
         bar[i] = i < full ? '#' : '.';
     bar[BAR_CELLS] = 0;
-    (void)snprintf(line, sizeof(line), "[%s] %u/%u %s%s%s", bar, event->done, event->total,
-                   event->spec ? event->spec->op : "", event->spec ? "/" : "", event->spec ? event->spec->kernel : "");
+    (void)snprintf(line, sizeof(line), "[%s] %llu/%llu %s", bar, (unsigned long long)done, (unsigned long long)total,
+                   text);
     line[line_room()] = 0;
     cli_bar_show(line);
+}
+
+static void show_build(const struct cbn_warm_event *event)
+{
+    char text[LINE_BYTES] = "";
+    if (event->spec)
+        (void)snprintf(text, sizeof(text), "%s/%s", event->spec->op, event->spec->kernel);
+    show_bar(event->done, event->total, text);
+}
+
+/* A hundred times at most, however many there are. */
+void cli_progress_count(const struct cli *cli, uint64_t done, uint64_t total, const char *text)
+{
+    const uint64_t step = total / 100 + 1;
+    if (!cli->options.quiet && isatty(STDERR_FILENO) && (done % step == 0 || done == total))
+        show_bar(done, total, text);
 }
 
 void cli_progress_show(const struct cli *cli, const struct cbn_warm_event *event)
@@ -53,7 +69,7 @@ void cli_progress_show(const struct cli *cli, const struct cbn_warm_event *event
     if (cli->options.quiet)
         return;
     if (isatty(STDERR_FILENO)) {
-        show_bar(event);
+        show_build(event);
         return;
     }
     /* Without a compiler every build fails alike: the verb says it once. */

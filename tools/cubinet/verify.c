@@ -11,17 +11,27 @@ struct finding {
 };
 
 struct findings {
+    const struct cli *cli;
+    uint64_t checked, total;
     size_t count, capacity;
     struct finding *items;
 };
 
+static void count_layer(void *user, const struct cbn_layer_info *layer)
+{
+    struct findings *findings = user;
+    findings->total += layer->entries;
+}
+
 static void keep(void *user, const char *key, const char *layer_path, const char *problem, int repaired)
 {
     struct findings *findings = user;
+    cli_progress_count(findings->cli, ++findings->checked, findings->total, "verified");
+    if (!problem)
+        return;
     findings->items = cli_grow(findings->items, &findings->capacity, findings->count, sizeof(*findings->items));
-    findings->items[findings->count++] =
-        (struct finding){cli_text_copy(key), cli_text_copy(layer_path ? layer_path : ""),
-                         cli_text_copy(problem ? problem : ""), repaired != 0};
+    findings->items[findings->count++] = (struct finding){
+        cli_text_copy(key), cli_text_copy(layer_path ? layer_path : ""), cli_text_copy(problem), repaired != 0};
 }
 
 static void free_findings(struct findings *findings)
@@ -78,10 +88,13 @@ int cli_verify(struct cli *cli)
     if (code != CLI_OK)
         return code;
     uint32_t damaged_files = cli->damage_events;
-    struct findings findings = {0};
+    struct findings findings = {.cli = cli};
     struct cbn_verify_result result = {.size = sizeof(result)};
     struct cbn_error err = {0};
-    int32_t status = cbn_cabinet_verify(cli->runtime, repair ? CBN_VERIFY_REPAIR : 0, keep, &findings, &result, &err);
+    uint32_t flags = CBN_VERIFY_TELL_SOUND | (repair ? CBN_VERIFY_REPAIR : 0);
+    (void)cbn_cabinet_layers(cli->runtime, count_layer, &findings, NULL); /* without a total the bar is full at once */
+    int32_t status = cbn_cabinet_verify(cli->runtime, flags, keep, &findings, &result, &err);
+    cli_bar_clear();
     cli->damage_events = damaged_files;
     if (status == CBN_STATUS_OK || status == CBN_STATUS_DAMAGED) {
         if (cli->options.json)

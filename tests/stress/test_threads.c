@@ -1,7 +1,7 @@
 /*
  * Twenty-four threads that build, load and launch twenty-four kernels, each in an order of its own, again and again with
  * a cold cabinet; one of the kernels does not compile in every other round. Made for ThreadSanitizer (tools/dev/check
- * --tsan). CBN_STRESS_ROUNDS is the number of rounds, 10 unless said.
+ * --tsan). CBN_STRESS_ROUNDS is the number of rounds, 50 unless said.
  */
 #include "../unit/cases_fixture.h"
 
@@ -85,7 +85,7 @@ static void run_round(bool broken)
 START_TEST(twenty_four_threads_build_twenty_four_kernels)
 {
     const char *asked = getenv("CBN_STRESS_ROUNDS");
-    int rounds = asked ? atoi(asked) : 10;
+    int rounds = asked ? atoi(asked) : 50;
     for (int i = 0; i < rounds; i++)
         run_round(i % 2);
     ck_assert_int_eq(unsetenv("FAKE_NVRTC_FAIL_ON"), 0);

@@ -204,6 +204,65 @@ START_TEST(everybody_else_goes_on_after_one_deadline)
 }
 END_TEST
 
+static int by_size(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* A build that takes as long as it likes: hits on other keys, from the file, and builds of other keys wait for nothing. */
+START_TEST(a_build_delays_no_other_key)
+{
+    SCRATCH_AUTO scratch = scratch_make_in_memory();
+    const char *folder = in(&scratch, "cache");
+    struct cbn__cabinet *cabinet = open_cabinet(folder, NULL);
+    uint64_t took_ns[1000];
+    ck_assert_int_eq(put(cabinet, 1, 60000, 13000), CBN_STATUS_OK);
+    pid_t builder = start_stopped(folder, IN_BUILD);
+    for (int i = 0; i < 1000; i++) {
+        uint64_t start_ns = cbn__clock_monotonic_ns();
+        ck_assert_int_eq(find(cabinet, 1, 60000), CBN__LOOKUP_HIT);
+        took_ns[i] = cbn__clock_monotonic_ns() - start_ns;
+    }
+    for (uint64_t i = 200; i < 300; i++) {
+        struct cbn__hash key = hash_of(i);
+        struct cbn__flight flight;
+        bool waited = true;
+        ck_assert_int_eq(cbn__flight_begin(cabinet, &key, LONG_MS, &flight, &waited), CBN_STATUS_OK);
+        ck_assert(!waited);
+        cbn__flight_end(&flight);
+    }
+    qsort(took_ns, 1000, sizeof(took_ns[0]), by_size);
+    printf("beside a build: a hit of 60 KB takes %llu us, 99 of 100 at most %llu us\n",
+           (unsigned long long)took_ns[500] / 1000, (unsigned long long)took_ns[990] / 1000);
+    ck_assert_uint_lt(took_ns[500], NS_PER_MS);
+    continue_and_reap(builder);
+    cbn__cabinet_close(cabinet);
+}
+END_TEST
+
+/* Who waits for a build that is stopped waits for one deadline; awake, the builder ends what it began. */
+START_TEST(a_stopped_build_is_waited_for_once)
+{
+    SCRATCH_AUTO scratch = scratch_make_in_memory();
+    const char *folder = in(&scratch, "cache");
+    struct cbn__cabinet *cabinet = open_cabinet(folder, NULL);
+    struct cbn__hash key = hash_of(OWN_KEY);
+    struct cbn__flight flight;
+    pid_t builder = start_stopped(folder, IN_BUILD);
+    uint64_t start_ns = cbn__clock_monotonic_ns();
+    ck_assert_int_eq(cbn__flight_begin(cabinet, &key, DEADLINE_MS, &flight, NULL), CBN_STATUS_TIMEOUT);
+    uint64_t took_ms = (cbn__clock_monotonic_ns() - start_ns) / NS_PER_MS;
+    ck_assert_uint_ge(took_ms, DEADLINE_MS);
+    ck_assert_uint_lt(took_ms, DEADLINE_MS + SLACK_MS);
+    ck_assert_int_eq(put(cabinet, OWN_KEY, 3000, 13000), CBN_STATUS_OK); /* built alone */
+    ck_assert_int_eq(find(cabinet, OWN_KEY, 3000), CBN__LOOKUP_HIT);
+    cbn__cabinet_close(cabinet);
+    continue_and_reap(builder);
+    expect_whole(folder, 1);
+}
+END_TEST
+
 /* What comes while it is stopped opens after one deadline, goes on without the store, and has it again afterwards. */
 START_TEST(a_newcomer_goes_on_after_one_deadline)
 {
@@ -319,6 +378,8 @@ int main(void)
     TCase *cases = tcase_create("stopped");
     tcase_set_timeout(cases, 60);
     tcase_add_loop_test(cases, everybody_else_goes_on_after_one_deadline, 0, 3);
+    tcase_add_test(cases, a_build_delays_no_other_key);
+    tcase_add_test(cases, a_stopped_build_is_waited_for_once);
     tcase_add_loop_test(cases, a_newcomer_goes_on_after_one_deadline, IN_READ, IN_BUILD);
     tcase_add_loop_test(cases, killed_while_stopped, IN_READ, IN_BUILD + 1);
     tcase_add_test(cases, forked_then_killed);

@@ -38,7 +38,8 @@ void cbn__failure_encode(const struct cbn__hash *key, const struct cbn__failure 
     cbn__store_u32(ret_bytes + AT_STATUS, (uint32_t)failure->error.status);
     cbn__store_u32(ret_bytes + AT_DOMAIN, failure->error.domain);
     cbn__store_u64(ret_bytes + AT_NATIVE, (uint64_t)failure->error.native_code);
-    memcpy(ret_bytes + AT_MESSAGE, failure->error.message, strnlen(failure->error.message, CBN_ERROR_MESSAGE_BYTES - 1));
+    memcpy(ret_bytes + AT_MESSAGE, failure->error.message,
+           strnlen(failure->error.message, CBN_ERROR_MESSAGE_BYTES - 1));
     struct cbn__hash seal = seal_of(ret_bytes);
     memcpy(ret_bytes, seal.bytes, CBN__HASH_BYTES);
 }

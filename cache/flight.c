@@ -184,10 +184,8 @@ int32_t cbn__flight_begin(struct cbn__cabinet *cabinet, const struct cbn__hash *
             fd = -1;
         }
     }
-    *ret_flight = (struct cbn__flight){.cabinet = cabinet,
-                                       .key = *key,
-                                       .held = status == CBN_STATUS_OK || status == CBN_STATUS_IO,
-                                       .fd = fd};
+    *ret_flight = (struct cbn__flight){
+        .cabinet = cabinet, .key = *key, .held = status == CBN_STATUS_OK || status == CBN_STATUS_IO, .fd = fd};
     if (ret_waited)
         *ret_waited = waited;
     return status;

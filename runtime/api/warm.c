@@ -53,8 +53,8 @@ static void run_item(struct work *work, uint32_t index)
         outcome->kind = CBN_WARM_UNCOVERED;
         outcome->error = item->error;
         if (item->candidate)
-            (void)cbn__error_own(&outcome->error, CBN_STATUS_UNSUPPORTED, "candidate %.64s has no template in this release",
-                                 item->candidate->template.name);
+            (void)cbn__error_own(&outcome->error, CBN_STATUS_UNSUPPORTED,
+                                 "candidate %.64s has no template in this release", item->candidate->template.name);
         return;
     }
     outcome->status = cbn__disk_obtain(work->runtime, &item->spec, &outcome->kind, &outcome->log, &outcome->error);
@@ -68,7 +68,8 @@ static void shuffle_rest(struct work *work)
     uint64_t state = cbn__clock_monotonic_ns() ^ (uint64_t)getpid() << 32 ^ (uintptr_t)work;
     for (uint32_t left = work->set->count - work->next; left > 1; left--) {
         state = state * 6364136223846793005ull + 1442695040888963407ull;
-        uint32_t *a = &work->order[work->next + left - 1], *b = &work->order[work->next + (uint32_t)(state >> 33) % left];
+        uint32_t *a = &work->order[work->next + left - 1],
+                 *b = &work->order[work->next + (uint32_t)(state >> 33) % left];
         uint32_t item = *a;
         *a = *b;
         *b = item;
@@ -271,8 +272,8 @@ static int32_t begin(struct cbn_runtime *runtime, const struct cbn_query *querie
     *ret_options = (struct cbn_warm_options){.size = sizeof(*ret_options)};
     if (!runtime || (!queries && query_count))
         return cbn__error_own(err, CBN_STATUS_INVALID, "%s is NULL", runtime ? "queries" : "runtime");
-    int32_t status = given ? cbn__args_take(ret_options, sizeof(*ret_options), given, "cbn_warm_options", err)
-                           : CBN_STATUS_OK;
+    int32_t status =
+        given ? cbn__args_take(ret_options, sizeof(*ret_options), given, "cbn_warm_options", err) : CBN_STATUS_OK;
     return status == CBN_STATUS_OK ? cbn__spec_set_fill(runtime, queries, query_count, ret_set, err) : status;
 }
 

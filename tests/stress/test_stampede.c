@@ -1,7 +1,7 @@
 /*
- * Sixteen processes behind a barrier want one kernel that is nowhere, whose build takes two seconds: the builder builds,
- * fails, is killed or is stopped; the store's lock is held by a process that is stopped. Times are measured from the
- * barrier, or from the death, and printed.
+ * Sixteen processes behind a barrier want one kernel that is nowhere, whose build takes two seconds: the builder
+ * builds, fails, is killed or is stopped; the store's lock is held by a process that is stopped. Times are measured
+ * from the barrier, or from the death, and printed.
  */
 #include "../unit/cases_fixture.h"
 

@@ -1,6 +1,7 @@
 /*
- * Twenty-four threads that build, load and launch twenty-four kernels, each in an order of its own, again and again with
- * a cold cabinet; one of the kernels does not compile in every other round. Made for ThreadSanitizer (tools/dev/check
+ * Twenty-four threads that build, load and launch twenty-four kernels, each in an order of its own, again and again
+ * with a cold cabinet; one of the kernels does not compile in every other round. Made for ThreadSanitizer
+ * (tools/dev/check
  * --tsan). CBN_STRESS_ROUNDS is the number of rounds, 50 unless said.
  */
 #include "../unit/cases_fixture.h"
@@ -50,7 +51,8 @@ static void *call_all(void *user)
 static void run_round(bool broken)
 {
     struct caller callers[THREADS];
-    ck_assert_int_eq(broken ? setenv("FAKE_NVRTC_FAIL_ON", "#define PROPAGATE 1", 1) : unsetenv("FAKE_NVRTC_FAIL_ON"), 0);
+    ck_assert_int_eq(broken ? setenv("FAKE_NVRTC_FAIL_ON", "#define PROPAGATE 1", 1) : unsetenv("FAKE_NVRTC_FAIL_ON"),
+                     0);
     set_up_case();
     ck_assert_int_eq(pthread_barrier_init(&barrier, NULL, THREADS), 0);
     for (int i = 0; i < THREADS; i++) {

@@ -1,6 +1,6 @@
 /*
- * fork: after opening, beside a compile of another thread, in children of children. What a parent may do before it forks
- * makes no CUDA context, which no child could use.
+ * fork: after opening, beside a compile of another thread, in children of children. What a parent may do before it
+ * forks makes no CUDA context, which no child could use.
  */
 #include "cases_fixture.h"
 
@@ -53,7 +53,8 @@ static void run_both(uint64_t compiles)
 
 static void warm_both(void)
 {
-    struct cbn_query queries[2] = {query_of("fp8_gemm", HOPPER, 64, 256, 512), query_of("fp8_gemm", HOPPER, 64, 33, 130)};
+    struct cbn_query queries[2] = {query_of("fp8_gemm", HOPPER, 64, 256, 512),
+                                   query_of("fp8_gemm", HOPPER, 64, 33, 130)};
     struct cbn_warm_result result = {.size = sizeof(result)};
     ck_assert_msg(cbn_warm(runtime, queries, 2, NULL, &result, &error) == CBN_STATUS_OK, "%s", error.message);
     ck_assert_int_eq(cbn_check(runtime, queries, 2, NULL, &result, &error), CBN_STATUS_OK);

@@ -195,8 +195,10 @@ START_TEST(everybody_else_goes_on_after_one_deadline)
         reap(beside[i]);
     uint64_t took_ms = (cbn__clock_monotonic_ns() - start_ns) / NS_PER_MS;
     printf("beside a process stopped in %s: %d processes, %d reads and puts each, done after %llu ms (deadline %d)\n",
-           wanted->place == IN_READ ? "a read" : wanted->place == IN_WRITE ? "a write" : "a build", BESIDE, ROUNDS,
-           (unsigned long long)took_ms, wanted->waits_ms);
+           wanted->place == IN_READ    ? "a read"
+           : wanted->place == IN_WRITE ? "a write"
+                                       : "a build",
+           BESIDE, ROUNDS, (unsigned long long)took_ms, wanted->waits_ms);
     ck_assert_uint_ge(took_ms, (uint64_t)wanted->waits_ms);
     ck_assert_uint_lt(took_ms, (uint64_t)wanted->waits_ms + SLACK_MS);
     continue_and_reap(holder);
@@ -210,7 +212,8 @@ static int by_size(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* A build that takes as long as it likes: hits on other keys, from the file, and builds of other keys wait for nothing. */
+/* A build that takes as long as it likes: hits on other keys, from the file, and builds of other keys wait for nothing.
+ */
 START_TEST(a_build_delays_no_other_key)
 {
     SCRATCH_AUTO scratch = scratch_make_in_memory();

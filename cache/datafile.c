@@ -1,8 +1,7 @@
 /*
- * The data file: opening it, refusing what LMDB must not see, setting it aside, and the mark of unsynced commits.
+ * The data file: opening it, refusing what LMDB must not see, setting it aside.
  *
- * Locks: everything here runs on the store's exclusive side (is_current on either). fsync happens here in one place
- * only, when the mark is set on a folder that was closed cleanly: once a process, before its first commit.
+ * Locks: everything here runs on the store's exclusive side (is_current on either). Nothing is synced here.
  */
 #include "cache/store.h"
 
@@ -32,10 +31,6 @@
 #define FULL_BELOW_BYTES ((uint64_t)1 << 16) /* free bytes below which a short write means a full disk */
 #define GROWTH_BYTES ((uint64_t)1 << 20)
 #define OPEN_TRIES 3
-
-#define MARK_BYTES 64u
-#define MARK_WORD "unsynced "
-#define BOOT_ID_BYTES 36u
 
 _Static_assert(CBN__FORMAT_VERSION == 1u, "the tables' names carry the version");
 static const char entries_table[] = "entries/1";
@@ -100,72 +95,6 @@ void cbn__datafile_close(struct cbn__store *store)
     store->data_fd = -1;
 }
 
-/* ---- the mark ---- */
-
-static bool read_boot_id(char ret_id[BOOT_ID_BYTES])
-{
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    bool read_all = read(fd, ret_id, BOOT_ID_BYTES) == (ssize_t)BOOT_ID_BYTES;
-    (void)close(fd);
-    return read_all;
-}
-
-/* False where the boot cannot be told (a container without /proc): zeros stand for it. */
-static bool format_mark(char ret_mark[MARK_BYTES])
-{
-    char boot_id[BOOT_ID_BYTES];
-    memset(boot_id, '0', sizeof(boot_id));
-    bool known = read_boot_id(boot_id);
-    memset(ret_mark, ' ', MARK_BYTES);
-    memcpy(ret_mark, MARK_WORD, strlen(MARK_WORD));
-    memcpy(ret_mark + strlen(MARK_WORD), boot_id, sizeof(boot_id));
-    ret_mark[MARK_BYTES - 1] = '\n';
-    return known;
-}
-
-static bool is_mark(const char mark[MARK_BYTES])
-{
-    return memcmp(mark, MARK_WORD, strlen(MARK_WORD)) == 0;
-}
-
-static bool read_mark(struct cbn__store *store, char ret_mark[MARK_BYTES])
-{
-    return store->lock.fd >= 0 && pread(store->lock.fd, ret_mark, MARK_BYTES, 0) == (ssize_t)MARK_BYTES;
-}
-
-int32_t cbn__datafile_mark(struct cbn__store *store)
-{
-    char wanted[MARK_BYTES], present[MARK_BYTES];
-    bool known = format_mark(wanted);
-    /* Another's mark, which may name the boot, is as good as one that cannot. */
-    if (read_mark(store, present) && (memcmp(present, wanted, MARK_BYTES) == 0 || (!known && is_mark(present))))
-        return CBN_STATUS_OK;
-    /* The mark reaches the disk before any page does that it speaks of. */
-    if (pwrite(store->lock.fd, wanted, MARK_BYTES, 0) != (ssize_t)MARK_BYTES || fdatasync(store->lock.fd) != 0)
-        return CBN_STATUS_IO;
-    return CBN_STATUS_OK;
-}
-
-void cbn__datafile_clear_mark(struct cbn__store *store)
-{
-    char blank[MARK_BYTES];
-    memset(blank, ' ', sizeof(blank));
-    blank[MARK_BYTES - 1] = '\n';
-    /* Lost, the blank leaves a mark that costs one check. */
-    (void)!pwrite(store->lock.fd, blank, sizeof(blank), 0);
-}
-
-static bool marked_by_another_boot(struct cbn__store *store)
-{
-    char wanted[MARK_BYTES], present[MARK_BYTES];
-    if (!format_mark(wanted) || !read_mark(store, present) || !is_mark(present))
-        return false;
-    const char *boot_id = present + strlen(MARK_WORD);
-    return memcmp(present, wanted, MARK_BYTES) != 0 && strspn(boot_id, "0") < BOOT_ID_BYTES;
-}
-
 /* ---- setting aside ---- */
 
 /* One set-aside file is kept, the newest: each may be as large as the bound. */
@@ -196,6 +125,7 @@ static void remove_copy(struct cbn__store *store)
 /* A file that was refused and set aside: open until what it still holds was salvaged. */
 struct aside {
     int fd;               /* -1: none */
+    bool stale;           /* its trees may lead past entries that it holds */
     struct cbn__buf path; /* "": it is not in the folder under another name */
     char note[CBN__STORE_NOTE_BYTES - 64];
 };
@@ -238,7 +168,7 @@ static bool salvage(struct cbn__store *store, struct aside *aside, bool last_try
     if (aside->fd < 0)
         return true;
     uint64_t entries = 0;
-    int code = cbn__salvage_entries(store, aside->fd, &entries);
+    int code = cbn__salvage_entries(store, aside->fd, aside->stale, &entries);
     cbn__stamp_renew(store);
     if (code != 0 && code != MDB_MAP_FULL && !last_try) {
         atomic_store(&store->failed, true);
@@ -308,18 +238,24 @@ static int32_t check(struct cbn__store *store, bool condemned, struct aside *ret
     int code = condemned ? EBADMSG : cbn__pages_check(store->data_fd, &store->checked, problem);
     if (code == ENOMEM)
         return cbn__error_no_memory(err);
-    if (code == 0) {
-        if (marked_by_another_boot(store))
+    bool synced = true;
+    const bool rebooted = cbn__datafile_marked_by_another_boot(store, &synced);
+    if (code == 0 && (synced || !store->writable)) {
+        if (rebooted)
             cbn__datafile_note(store, false, "the machine stopped while %s was written; its pages were checked",
                                store->data_path);
         return extend(store, err);
     }
     uint32_t other = cbn__pages_other_version(store->data_fd);
     if (other)
-        return cbn__error_own(err, CBN_STATUS_IO,
-                              "%s is of LMDB's data version %u, which this release does not read, and is left alone; give "
-                              "this release another folder",
-                              store->data_path, other);
+        return cbn__error_own(
+            err, CBN_STATUS_IO,
+            "%s is of LMDB's data version %u, which this release does not read, and is left alone; give "
+            "this release another folder",
+            store->data_path, other);
+    ret_aside->stale = ret_aside->stale || !synced;
+    if (code == 0)
+        (void)snprintf(problem, sizeof(problem), "the machine stopped during a commit");
     return set_aside(store, problem, ret_aside, err);
 }
 

@@ -289,9 +289,9 @@ static void take_all(struct salvage *salvage, uint64_t root)
         commit(salvage);
 }
 
-int cbn__salvage_entries(struct cbn__store *store, int damaged_fd, uint64_t *ret_entries)
+int cbn__salvage_entries(struct cbn__store *store, int damaged_fd, bool stale, uint64_t *ret_entries)
 {
-    struct salvage salvage = {.fd = damaged_fd, .session = {.store = store}, .code = ENOMEM};
+    struct salvage salvage = {.fd = damaged_fd, .session = {.store = store}, .code = ENOMEM, .broken = stale};
     struct stat status;
     *ret_entries = 0;
     if (fstat(damaged_fd, &status) != 0)

@@ -194,6 +194,7 @@ int32_t cbn__session_write_end(struct cbn__session *session, int code, struct cb
         cbn__stamp_renew(store);
     int sync_fd = -1;
     struct cbn__pages_meta committed = {0};
+    const ino_t inode = store->data_inode;
     if (atomic_load(&store->wrote) && store->data_fd >= 0) {
         sync_fd = fcntl(store->data_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         (void)cbn__pages_read_meta(store->data_fd, &committed);
@@ -201,8 +202,10 @@ int32_t cbn__session_write_end(struct cbn__session *session, int code, struct cb
     cbn__lock_release_exclusive(&store->lock);
     if (sync_fd >= 0) {
         /* A failure leaves the mark, and what was lost does not verify. */
-        if (committed.transaction != atomic_load(&store->synced) && fdatasync(sync_fd) == 0)
+        if (committed.transaction != atomic_load(&store->synced) && fdatasync(sync_fd) == 0) {
             atomic_store(&store->synced, committed.transaction);
+            cbn__datafile_mark_synced(store, inode, committed.transaction);
+        }
         (void)close(sync_fd);
     }
     if (code == 0)

@@ -3,7 +3,7 @@
  * and verified by the caller; nothing here judges an entry.
  *
  * Files: session.c (begin, end), store.c (operations), space.c (room, eviction), counters.c, datafile.c (opening,
- * checking, setting aside, the mark), stamp.c (who wrote last), salvage.c, compact.c.
+ * checking, setting aside), mark.c, stamp.c (who wrote last), salvage.c, compact.c.
  * Locks: see lock.h. The fields below "exclusive" change on the exclusive side only. No lock is held on return.
  */
 #ifndef CBN_CACHE_STORE_H
@@ -50,13 +50,13 @@ struct cbn__store {
     struct cbn__usage usage;
     struct cbn__live_counters counters; /* not yet stored */
 
-    atomic_ullong max_bytes; /* only ever lowered: by a second opener, or to a map that fits */
+    atomic_ullong max_bytes;  /* only ever lowered: by a second opener, or to a map that fits */
     atomic_ullong disk_bytes; /* 0, or the bound of a put that met a full disk: what the file has */
-    atomic_bool failed;      /* LMDB said that the environment is of no more use: reopen it */
-    atomic_bool condemned;   /* LMDB said that the pages are wrong: set the file aside */
-    atomic_ullong synced;    /* the newest transaction known to be on the disk */
-    atomic_bool wrote;       /* by this process, since it was opened */
-    atomic_ullong stamp_ns;  /* change time of the data file as it was walked, or left by a session */
+    atomic_bool failed;       /* LMDB said that the environment is of no more use: reopen it */
+    atomic_bool condemned;    /* LMDB said that the pages are wrong: set the file aside */
+    atomic_ullong synced;     /* the newest transaction known to be on the disk */
+    atomic_bool wrote;        /* by this process, since it was opened */
+    atomic_ullong stamp_ns;   /* change time of the data file as it was walked, or left by a session */
 
     /* Exclusive. */
     MDB_env *env;
@@ -161,16 +161,23 @@ void cbn__datafile_close(struct cbn__store *store);
 bool cbn__datafile_is_current(struct cbn__store *store);
 /* Says in the lock file that commits of this boot are not yet on the disk. OK or IO. */
 int32_t cbn__datafile_mark(struct cbn__store *store);
+/* Neither side held: says in the mark that this transaction of that file, and all before, are on the disk. */
+void cbn__datafile_mark_synced(const struct cbn__store *store, ino_t inode, uint64_t transaction);
 void cbn__datafile_clear_mark(struct cbn__store *store);
+/*
+ * Another boot's mark. *ret_synced: all that was committed had reached the disk; else pages may be there that a later
+ * commit had replaced, which look like any other.
+ */
+bool cbn__datafile_marked_by_another_boot(struct cbn__store *store, bool *ret_synced);
 int32_t cbn__datafile_error(struct cbn__store *store, int code, struct cbn_error *err, const char *what);
 void cbn__datafile_note(struct cbn__store *store, bool is_damage, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /*
  * Copies into the fresh open file what verifies of the damaged one: every entry that a reachable leaf holds and, where
- * the trees are broken, that any leaf holds. Exclusive side held. LMDB's code of what ended it early;
+ * the trees are broken or stale, that any leaf holds. Exclusive side held. LMDB's code of what ended it early;
  * *ret_entries is the count of entries that are committed in every case. salvage.c
  */
-int cbn__salvage_entries(struct cbn__store *store, int damaged_fd, uint64_t *ret_entries);
+int cbn__salvage_entries(struct cbn__store *store, int damaged_fd, bool stale, uint64_t *ret_entries);
 
 #endif

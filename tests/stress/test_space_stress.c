@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "../unit/cache_fixture.h"
+#include "cache/session.h"
 
 #define MIB ((uint64_t)1 << 20)
 #define BOUND (64 * MIB)
@@ -179,6 +180,51 @@ START_TEST(four_processes_and_one_bound)
 }
 END_TEST
 
+/* A map that is full to its headroom, and a reader stopped in the middle of its transaction. */
+START_TEST(a_full_map_and_a_stopped_reader)
+{
+    SCRATCH_AUTO scratch = scratch_make_in_memory();
+    const char *folder = in(&scratch, "cache"), *data = in(&scratch, "cache/data.mdb");
+    struct cbn__cabinet *cabinet = open_bounded(folder, 4 * MIB);
+    struct cbn__layer_stats stats;
+    uint64_t count = 0;
+    do {
+        ck_assert_int_eq(put(cabinet, count, size_of(count), 13000), CBN_STATUS_OK);
+        count++;
+        ck_assert_int_eq(cbn__cabinet_layer_stats(cabinet, 0, &stats, NULL), CBN_STATUS_OK);
+    } while (stats.counters.evictions < 10);
+    int ready[2];
+    ck_assert_int_eq(pipe(ready), 0);
+    pid_t reader = fork();
+    if (reader == 0) {
+        struct cbn__session session;
+        if (cbn__session_read(cabinet->layers[0].store, 1000, &session, NULL) != CBN_STATUS_OK)
+            _exit(1);
+        tell(ready[1]);
+        (void)raise(SIGSTOP);
+        _exit(cbn__session_read_end(&session, 0, NULL) != CBN_STATUS_OK);
+    }
+    hear(ready[0]);
+    cabinet->lock_timeout_ms = 200;
+    for (uint64_t i = 0; i < 3; i++) {
+        struct test_key key = key_of(count - 1 - i);
+        struct cbn__hash hash = cbn__hash_blob(RECORD(key));
+        ck_assert_int_eq(put(cabinet, count, size_of(count), 13000), CBN_STATUS_TIMEOUT);
+        ck_assert_int_eq(cbn__cabinet_drop(cabinet, &hash, NULL), CBN_STATUS_TIMEOUT);
+    }
+    ck_assert_int_eq(find(cabinet, count - 1, size_of(count - 1)), CBN__LOOKUP_HIT); /* reading goes on beside it */
+    ck_assert_int_eq(kill(reader, SIGCONT), 0);
+    reap(reader);
+    cabinet->lock_timeout_ms = 60000;
+    for (uint64_t i = 0; i < 200; i++, count++)
+        ck_assert_int_eq(put(cabinet, count, size_of(count), 13000), CBN_STATUS_OK);
+    ck_assert_int_eq(find(cabinet, count - 1, size_of(count - 1)), CBN__LOOKUP_HIT);
+    ck_assert_int_le(file_bytes(data), (off_t)(4 * MIB));
+    ck_assert_int_eq(count_files(folder, ""), 2);
+    cbn__cabinet_close(cabinet);
+}
+END_TEST
+
 /* ---- maps that grow by turns ---- */
 
 /* Each turn opens with a larger bound and fills the new room: the map of everybody else is too small now. */
@@ -311,6 +357,7 @@ int main(void)
     TCase *cases = tcase_create("space-stress");
     tcase_set_timeout(cases, LONG_S);
     tcase_add_test(cases, four_processes_and_one_bound);
+    tcase_add_test(cases, a_full_map_and_a_stopped_reader);
     tcase_add_test(cases, maps_that_grow_by_turns);
     tcase_add_test(cases, a_warm_store_is_only_read);
     suite_add_tcase(suite, cases);

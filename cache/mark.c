@@ -109,6 +109,6 @@ bool cbn__datafile_marked_by_another_boot(struct cbn__store *store, bool *ret_sy
         memcmp(present, wanted, SYNCED_AT) == 0 || strspn(boot_id, "0") >= BOOT_ID_BYTES)
         return false;
     format_synced(store->data_inode, store->checked.transaction, wanted + SYNCED_AT);
-    *ret_synced = memcmp(present, wanted, MARK_BYTES) == 0;
+    *ret_synced = memcmp(present + SYNCED_AT, wanted + SYNCED_AT, SYNCED_BYTES) == 0;
     return true;
 }

@@ -27,11 +27,14 @@ struct salvage {
     uint8_t *seen;  /* a bit a page: visited, which happens once */
     uint8_t *taken; /* a bit a page: everything on it could be read */
     bool broken;    /* the way from the meta page lost something */
+    bool full;      /* the headroom would be touched next; the transaction is sound */
     uint64_t nodes; /* of the leaves visited */
     uint32_t tables;
     struct cbn__session session;
     struct cbn__space space;
-    int code;        /* LMDB's: not 0 ends it */
+    uint64_t other_pages; /* in use, beside the tables' */
+    int code;             /* LMDB's: not 0 ends it */
+    uint32_t commit_every;
     uint32_t young;  /* puts since the last commit */
     uint64_t judged; /* entries and usage that verified */
     uint64_t kept;   /* entries that are committed */
@@ -39,11 +42,22 @@ struct salvage {
 
 /* ---- into the fresh file ---- */
 
+/* Of what is committed. */
+static int measure(struct salvage *salvage)
+{
+    uint64_t pages = 0;
+    int rc = cbn__space_measure(&salvage->session, &salvage->space);
+    if (rc == 0)
+        rc = cbn__space_table_pages(&salvage->session, &pages);
+    salvage->other_pages = salvage->space.used_pages > pages ? salvage->space.used_pages - pages : 0;
+    return rc;
+}
+
 static void commit(struct salvage *salvage)
 {
     salvage->code = cbn__session_renew(&salvage->session, 0);
     if (salvage->code == 0)
-        salvage->code = cbn__space_measure(&salvage->session, &salvage->space);
+        salvage->code = measure(salvage);
     MDB_stat stat = {0};
     if (salvage->code == 0)
         salvage->code = mdb_stat(salvage->session.txn, salvage->session.store->entries, &stat);
@@ -52,33 +66,42 @@ static void commit(struct salvage *salvage)
     salvage->young = 0;
 }
 
-static void count_put(struct salvage *salvage, int code, uint64_t value_bytes)
+/* Leaves count, too: without its headroom a file takes neither a put nor the deletion that would make room for one. */
+static void count_put(struct salvage *salvage, int code)
 {
-    salvage->code = code;
-    salvage->space.used_pages += cbn__space_pages_of(salvage->space.page_bytes, value_bytes);
-    if (code == 0 && ++salvage->young == COMMIT_EVERY)
+    uint64_t pages = 0;
+    salvage->code = code ? code : cbn__space_table_pages(&salvage->session, &pages);
+    salvage->space.used_pages = salvage->other_pages + pages;
+    if (salvage->code == 0 && ++salvage->young >= salvage->commit_every)
         commit(salvage);
 }
 
 static void add_entry(struct salvage *salvage, const struct cbn__store_key *key, const struct cbn__buf *bytes)
 {
-    int code = cbn__space_add(&salvage->session, &salvage->space, key, cbn__buf_blob(bytes));
+    salvage->full = !cbn__space_has_room(&salvage->space, bytes->size);
+    if (salvage->full) {
+        salvage->code = MDB_MAP_FULL;
+        return;
+    }
+    int code = cbn__space_add(&salvage->session, key, cbn__buf_blob(bytes));
     if (code == MDB_KEYEXIST)
         return;
-    count_put(salvage, code, bytes->size);
+    count_put(salvage, code);
 }
 
 /* Of several states of one entry's usage, the most of each. */
 static void add_usage(struct salvage *salvage, const struct cbn__store_key *key, struct cbn__usage_record *usage)
 {
     struct cbn__usage_record present;
+    if (!cbn__space_has_room(&salvage->space, CBN__USAGE_BYTES))
+        return;
     cbn__space_stored_usage(&salvage->session, key, &present);
     if (present.recency_us >= usage->recency_us && present.hits >= usage->hits && present.pinned >= usage->pinned)
         return;
     usage->recency_us = usage->recency_us > present.recency_us ? usage->recency_us : present.recency_us;
     usage->hits = usage->hits > present.hits ? usage->hits : present.hits;
     usage->pinned = usage->pinned || present.pinned;
-    count_put(salvage, cbn__space_write_usage(&salvage->session, key, usage), CBN__USAGE_BYTES);
+    count_put(salvage, cbn__space_write_usage(&salvage->session, key, usage));
 }
 
 /* Takes the bytes, which are the value's own. */
@@ -289,9 +312,37 @@ static void take_all(struct salvage *salvage, uint64_t root)
         commit(salvage);
 }
 
+/* The same from the start, after LMDB ran out of pages: it gives those that a commit freed to the one after the next.
+ */
+static void take_again(struct salvage *salvage, uint64_t root, bool broken)
+{
+    salvage->code = cbn__session_renew(&salvage->session, MDB_MAP_FULL);
+    if (salvage->code == 0)
+        salvage->code = measure(salvage);
+    if (salvage->code != 0)
+        return;
+    memset(salvage->seen, 0, salvage->page_count / 8 + 1);
+    memset(salvage->taken, 0, salvage->page_count / 8 + 1);
+    salvage->broken = broken;
+    salvage->nodes = salvage->tables = salvage->young = 0;
+    salvage->commit_every = 1;
+    take_all(salvage, root);
+}
+
+static void take_what_fits(struct salvage *salvage, uint64_t root)
+{
+    const bool broken = salvage->broken;
+    take_all(salvage, root);
+    if (salvage->code == MDB_MAP_FULL && !salvage->full)
+        take_again(salvage, root, broken);
+    if (salvage->code == MDB_MAP_FULL && salvage->full && salvage->young)
+        commit(salvage);
+}
+
 int cbn__salvage_entries(struct cbn__store *store, int damaged_fd, bool stale, uint64_t *ret_entries)
 {
-    struct salvage salvage = {.fd = damaged_fd, .session = {.store = store}, .code = ENOMEM, .broken = stale};
+    struct salvage salvage = {
+        .fd = damaged_fd, .session = {.store = store}, .code = ENOMEM, .commit_every = COMMIT_EVERY, .broken = stale};
     struct stat status;
     *ret_entries = 0;
     if (fstat(damaged_fd, &status) != 0)
@@ -302,11 +353,9 @@ int cbn__salvage_entries(struct cbn__store *store, int damaged_fd, bool stale, u
     if (salvage.seen && salvage.taken)
         salvage.code = mdb_txn_begin(store->env, NULL, 0, &salvage.session.txn);
     if (salvage.code == 0) {
-        salvage.code = cbn__space_measure(&salvage.session, &salvage.space);
+        salvage.code = measure(&salvage);
         if (salvage.code == 0)
-            take_all(&salvage, root);
-        if (salvage.session.txn && salvage.code == MDB_MAP_FULL && salvage.young)
-            commit(&salvage); /* what fitted */
+            take_what_fits(&salvage, root);
         if (salvage.session.txn)
             mdb_txn_abort(salvage.session.txn);
     }

@@ -101,6 +101,20 @@ int cbn__space_measure(struct cbn__session *session, struct cbn__space *ret_spac
     return 0;
 }
 
+int cbn__space_table_pages(struct cbn__session *session, uint64_t *ret_pages)
+{
+    const MDB_dbi tables[] = {session->store->entries, session->store->usage_table};
+    *ret_pages = 0;
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        MDB_stat stat;
+        int rc = mdb_stat(session->txn, tables[i], &stat);
+        if (rc != 0)
+            return rc;
+        *ret_pages += stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
+    }
+    return 0;
+}
+
 /* Outside contract: mdb.c, me_nodemax and OVPAGES. */
 static bool is_inline(uint32_t page_bytes, uint64_t value_bytes)
 {
@@ -439,11 +453,13 @@ int cbn__space_put(struct cbn__session *session, const struct cbn__store_key *ke
     return rc;
 }
 
-int cbn__space_add(struct cbn__session *session, const struct cbn__space *space, const struct cbn__store_key *key,
-                   struct cbn__blob value)
+bool cbn__space_has_room(const struct cbn__space *space, uint64_t value_bytes)
 {
-    if (missing_pages(space, cbn__space_pages_of(space->page_bytes, value.size) + SPLIT_PAGES))
-        return MDB_MAP_FULL;
+    return missing_pages(space, cbn__space_pages_of(space->page_bytes, value_bytes) + SPLIT_PAGES) == 0;
+}
+
+int cbn__space_add(struct cbn__session *session, const struct cbn__store_key *key, struct cbn__blob value)
+{
     MDB_val name = {sizeof(key->bytes), (void *)(uintptr_t)key->bytes};
     MDB_val bytes = {value.size, (void *)(uintptr_t)value.data};
     return mdb_put(session->txn, session->store->entries, &name, &bytes, MDB_NOOVERWRITE);

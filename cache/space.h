@@ -17,6 +17,9 @@ struct cbn__space {
 };
 
 int cbn__space_measure(struct cbn__session *session, struct cbn__space *ret_space);
+/* Pages of the entries and their usage as the transaction has them. LMDB's code. */
+int cbn__space_table_pages(struct cbn__session *session, uint64_t *ret_pages);
+
 /* Pages of its own that a value occupies; 0 for one that stands in a leaf. */
 uint64_t cbn__space_pages_of(uint32_t page_bytes, uint64_t value_bytes);
 /* Bytes that go when the value goes: its pages, or its share of a leaf. */
@@ -29,9 +32,11 @@ uint64_t cbn__space_bytes_of(uint32_t page_bytes, uint64_t value_bytes);
  */
 int cbn__space_put(struct cbn__session *session, const struct cbn__store_key *key, struct cbn__blob value);
 
-/* Puts without eviction; MDB_MAP_FULL when the headroom would be touched, MDB_KEYEXIST. Commits nothing. */
-int cbn__space_add(struct cbn__session *session, const struct cbn__space *space, const struct cbn__store_key *key,
-                   struct cbn__blob value);
+/* Puts what is not there yet, else MDB_KEYEXIST, without eviction. Commits nothing. */
+int cbn__space_add(struct cbn__session *session, const struct cbn__store_key *key, struct cbn__blob value);
+
+/* A value of that size may be put without touching the headroom. */
+bool cbn__space_has_room(const struct cbn__space *space, uint64_t value_bytes);
 
 /* Entries that one transaction may delete: each may write leaf pages of two tables anew. */
 uint32_t cbn__space_chunk(const struct cbn__space *space);

@@ -68,21 +68,6 @@ int32_t cbn__cabinet_remove(struct cbn__cabinet *cabinet, struct cbn__prune_item
     return status;
 }
 
-/* Pages of the tables as the transaction has them. */
-static int table_pages(struct cbn__session *session, uint64_t *ret_pages)
-{
-    const MDB_dbi tables[] = {session->store->entries, session->store->usage_table};
-    *ret_pages = 0;
-    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
-        MDB_stat stat;
-        int rc = mdb_stat(session->txn, tables[i], &stat);
-        if (rc != 0)
-            return rc;
-        *ret_pages += stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
-    }
-    return 0;
-}
-
 struct rehearsal {
     const struct cbn__prune_item *items;
     size_t count, done;
@@ -95,7 +80,7 @@ static int rehearse(struct cbn__session *session, struct rehearsal *rehearsal)
     uint64_t before = 0, now = 0;
     int rc = cbn__space_measure(session, &space);
     if (rc == 0)
-        rc = table_pages(session, &before);
+        rc = cbn__space_table_pages(session, &before);
     if (rc != 0)
         return rc;
     rehearsal->used_bytes = space.used_pages * space.page_bytes;
@@ -105,7 +90,7 @@ static int rehearse(struct cbn__session *session, struct rehearsal *rehearsal)
         rc = cbn__space_delete(session, &key, false);
         if (rc != 0 && rc != MDB_NOTFOUND)
             return rc == MDB_MAP_FULL ? 0 : rc;
-        rc = table_pages(session, &now);
+        rc = cbn__space_table_pages(session, &now);
         if (rc != 0)
             return rc;
         rehearsal->used_bytes = (space.used_pages - (before > now ? before - now : 0)) * space.page_bytes;

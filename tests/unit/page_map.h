@@ -101,7 +101,7 @@ static void map_tree(const struct file *file, struct page_map *map, const struct
     }
 }
 
-static uint64_t newest_meta(const struct file *file)
+__attribute__((unused)) static uint64_t newest_meta(const struct file *file)
 {
     return cbn__load_u64(file->bytes + 144) > cbn__load_u64(file->bytes + PAGE + 144) ? 0 : 1;
 }

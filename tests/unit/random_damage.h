@@ -154,4 +154,44 @@ static void do_damage(uint64_t *state, struct file *file, const struct page_map 
     }
 }
 
+static void write_all(int fd, const uint8_t *bytes, size_t size, size_t offset)
+{
+    while (size > 0) {
+        ssize_t done = pwrite(fd, bytes, size, (off_t)offset);
+        ck_assert_int_gt(done, 0);
+        bytes += done;
+        size -= (size_t)done;
+        offset += (size_t)done;
+    }
+}
+
+/* This file and no other of its name's beginning. */
+__attribute__((unused)) static void restore(const char *folder, const char *data, const struct file *file)
+{
+    DIR *dir = opendir(folder);
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *item = readdir(dir); item; item = readdir(dir))
+        if (strncmp(item->d_name, "data.mdb", 8) == 0)
+            (void)unlinkat(dirfd(dir), item->d_name, 0);
+    (void)closedir(dir);
+    int fd = open(data, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    ck_assert_int_ge(fd, 0);
+    write_all(fd, file->bytes, file->size, 0);
+    (void)close(fd);
+}
+
+/* In place, where processes have the file mapped. */
+__attribute__((unused)) static void damage_in_place(const char *data, const struct file *was, const struct file *is)
+{
+    int fd = open(data, O_WRONLY);
+    ck_assert_int_ge(fd, 0);
+    for (size_t at = 0; at < is->size; at += PAGE) {
+        size_t size = is->size - at < PAGE ? is->size - at : PAGE;
+        if (at + size > was->size || memcmp(was->bytes + at, is->bytes + at, size) != 0)
+            write_all(fd, is->bytes + at, size, at);
+    }
+    ck_assert_int_eq(ftruncate(fd, (off_t)is->size), 0);
+    (void)close(fd);
+}
+
 #endif

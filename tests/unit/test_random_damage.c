@@ -77,46 +77,6 @@ static struct file make_other(const char *folder, const char *data)
     return load(data);
 }
 
-static void write_all(int fd, const uint8_t *bytes, size_t size, size_t offset)
-{
-    while (size > 0) {
-        ssize_t done = pwrite(fd, bytes, size, (off_t)offset);
-        ck_assert_int_gt(done, 0);
-        bytes += done;
-        size -= (size_t)done;
-        offset += (size_t)done;
-    }
-}
-
-static void restore(const struct bench *bench, const struct file *file)
-{
-    DIR *dir = opendir(bench->folder);
-    ck_assert_ptr_nonnull(dir);
-    for (struct dirent *item = readdir(dir); item; item = readdir(dir))
-        if (strncmp(item->d_name, "data.mdb", 8) == 0)
-            (void)unlinkat(dirfd(dir), item->d_name, 0);
-    (void)closedir(dir);
-    int fd = open(bench->data, O_WRONLY | O_CREAT | O_EXCL, 0600);
-    ck_assert_int_ge(fd, 0);
-    write_all(fd, file->bytes, file->size, 0);
-    (void)close(fd);
-}
-
-/* In place, where processes have the file mapped. */
-static void damage_in_place(const struct bench *bench)
-{
-    const struct file *was = &bench->was, *is = &bench->is;
-    int fd = open(bench->data, O_WRONLY);
-    ck_assert_int_ge(fd, 0);
-    for (size_t at = 0; at < is->size; at += PAGE) {
-        size_t size = is->size - at < PAGE ? is->size - at : PAGE;
-        if (at + size > was->size || memcmp(was->bytes + at, is->bytes + at, size) != 0)
-            write_all(fd, is->bytes + at, size, at);
-    }
-    ck_assert_int_eq(ftruncate(fd, (off_t)is->size), 0);
-    (void)close(fd);
-}
-
 /* From entry `from` on; find asserts that a hit's bytes are right. */
 static void expect_whole(const struct bench *bench, struct cbn__cabinet *cabinet, uint64_t from)
 {
@@ -131,9 +91,19 @@ static void expect_whole(const struct bench *bench, struct cbn__cabinet *cabinet
     }
 }
 
+/*
+ * The head of a run is looked at when LMDB is about to go by it. What meets a wrong one is dropped, once: the file is
+ * then set aside.
+ */
+#define TWICE(call)                                                                                                    \
+    __extension__({                                                                                                    \
+        int32_t first = (call);                                                                                        \
+        first == CBN_STATUS_DAMAGED ? (call) : first;                                                                  \
+    })
+
 static void expect_put(struct cbn__cabinet *cabinet)
 {
-    ck_assert_int_eq(put(cabinet, ENTRIES + 1, 3000, 13000), CBN_STATUS_OK);
+    ck_assert_int_eq(TWICE(put(cabinet, ENTRIES + 1, 3000, 13000)), CBN_STATUS_OK);
     ck_assert_int_eq(find(cabinet, ENTRIES + 1, 3000), CBN__LOOKUP_HIT);
 }
 
@@ -192,10 +162,10 @@ static void use_upkeep(const struct bench *bench, struct cbn__cabinet *cabinet)
         struct test_key key = key_of(i);
         items[i] = (struct cbn__prune_item){.key = cbn__hash_blob(RECORD(key)), .major = 13};
     }
-    ck_assert_int_eq(cbn__cabinet_remove(cabinet, items, PRUNED, true, NULL), CBN_STATUS_OK);
+    ck_assert_int_eq(TWICE(cbn__cabinet_remove(cabinet, items, PRUNED, true, NULL)), CBN_STATUS_OK);
     for (uint64_t i = 0; i < PRUNED; i++)
         ck_assert_int_ne(find(cabinet, i, 0), CBN__LOOKUP_HIT);
-    ck_assert_int_eq(cbn__cabinet_compact(cabinet, NULL), CBN_STATUS_OK);
+    ck_assert_int_eq(TWICE(cbn__cabinet_compact(cabinet, NULL)), CBN_STATUS_OK);
     expect_whole(bench, cabinet, PRUNED);
     expect_put(cabinet);
 }
@@ -206,7 +176,7 @@ static void use_eviction(const struct bench *bench)
 {
     struct cbn__cabinet *cabinet = open_as(bench, false, bench->was.size * 3 / 4 / PAGE * PAGE, NULL);
     for (uint64_t i = 0; i < 3; i++) {
-        int32_t status = put(cabinet, ENTRIES + 10 + i, EVICTING_BYTES, 13000);
+        int32_t status = TWICE(put(cabinet, ENTRIES + 10 + i, EVICTING_BYTES, 13000));
         ck_assert(status == CBN_STATUS_OK || status == CBN_STATUS_LIMIT);
         ck_assert_int_eq(find(cabinet, ENTRIES + 10 + i, EVICTING_BYTES),
                          status == CBN_STATUS_OK ? CBN__LOOKUP_HIT : CBN__LOOKUP_ABSENT);
@@ -247,7 +217,7 @@ static void use_beside_another(const struct bench *bench, bool other_first)
 {
     struct other_process other = start_other(bench);
     hear(other.done[0]);
-    damage_in_place(bench);
+    damage_in_place(bench->data, &bench->was, &bench->is);
     if (other_first) {
         tell(other.go[1]);
         reap(other.pid);
@@ -268,7 +238,7 @@ static void use_open(const struct bench *bench, enum use use)
 {
     struct cbn__cabinet *cabinet = open_as(bench, use == USE_READER_OPEN, 0, NULL);
     ck_assert_int_eq(find(cabinet, 3, 0), CBN__LOOKUP_HIT);
-    damage_in_place(bench);
+    damage_in_place(bench->data, &bench->was, &bench->is);
     if (use == USE_READER_OPEN) {
         use_reader(bench, cabinet);
     } else if (use == USE_UPKEEP_OPEN) {
@@ -306,7 +276,7 @@ static void run_case(struct bench *bench, uint64_t i)
     bench->is.size = bench->was.size;
     memcpy(bench->is.bytes, bench->was.bytes, bench->was.size);
     do_damage(&state, &bench->is, &bench->map, &bench->other, (enum damage)(i % DAMAGE_KINDS));
-    restore(bench, use < USE_WRITER_OPEN ? &bench->is : &bench->was);
+    restore(bench->folder, bench->data, use < USE_WRITER_OPEN ? &bench->is : &bench->was);
     if (use < USE_WRITER_OPEN)
         use_closed(bench, use);
     else if (use == USE_OPEN_ELSEWHERE)

@@ -276,14 +276,18 @@ static int32_t put_once(struct cbn__store *store, uint32_t timeout_ms, const str
 int32_t cbn__store_put(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *key,
                        struct cbn__blob value, struct cbn_error *err)
 {
-    uint64_t full_bytes = 0;
-    int32_t status = put_once(store, timeout_ms, key, value, &full_bytes, err);
+    uint64_t full_bytes = 0, still_full_bytes = 0;
+    struct cbn_error why = {0};
+    int32_t status = put_once(store, timeout_ms, key, value, &full_bytes, &why);
     if (full_bytes) {
-        /* The disk is the bound: once more under it, so that others go to make room. */
+        /* The disk is the bound: once more under it, so that others go to make room. If not, the disk is why. */
         atomic_store(&store->disk_bytes, full_bytes);
-        status = put_once(store, timeout_ms, key, value, &full_bytes, err);
+        if (put_once(store, timeout_ms, key, value, &still_full_bytes, NULL) == CBN_STATUS_OK)
+            status = CBN_STATUS_OK;
         atomic_store(&store->disk_bytes, 0);
     }
+    if (status != CBN_STATUS_OK && err)
+        *err = why;
     if (status == CBN_STATUS_OK && cbn__usage_is_due(&store->usage))
         cbn__store_flush_usage(store, timeout_ms);
     return status;

@@ -341,8 +341,9 @@ static bool check_leaf_node(struct walk *walk, uint64_t page, const struct node 
         return false;
     if (tree == TREE_FREE)
         return check_free_node(walk, page, node);
+    /* LMDB would take any leaf for one that names no table of ours, and make them anew. */
     if (!(node->flags & NODE_TABLE))
-        return true;
+        return tree == TREE_TABLE || refuse(walk, page, "page holds a value in the place of a table");
     return tree == TREE_MAIN ? check_table(walk, page, node)
                              : refuse(walk, page, "page holds a table inside of a table");
 }

@@ -247,6 +247,29 @@ START_TEST(a_bound_that_is_smaller_now)
 }
 END_TEST
 
+/* Three entries in a leaf stand where three tables are stated: every page is sound, and none of them is a table. */
+START_TEST(a_main_root_that_leads_into_a_table)
+{
+    SCRATCH_AUTO scratch = scratch_make_in_memory();
+    const char *folder = in(&scratch, "cache"), *data = in(&scratch, "cache/data.mdb");
+    struct cbn__cabinet *cabinet = open_cabinet(folder, NULL);
+    for (uint64_t i = 0; i < 3; i++)
+        ck_assert_int_eq(put(cabinet, i, 100, 13000), CBN_STATUS_OK);
+    cbn__cabinet_close(cabinet);
+    struct file file = load(data);
+    uint8_t *root = file.bytes + newest_meta(&file) * PAGE + 128;
+    cbn__store_u64(root, root_of_table(&file, cbn__load_u64(root), "entries/1"));
+    restore(folder, &file, 0, 0);
+    struct events events = {0};
+    cabinet = open_cabinet(folder, &events);
+    ck_assert_int_eq(events.damages, 1);
+    for (uint64_t i = 0; i < 3; i++)
+        ck_assert_int_eq(find(cabinet, i, 100), CBN__LOOKUP_HIT);
+    cbn__cabinet_close(cabinet);
+    free(file.bytes);
+}
+END_TEST
+
 /* A store as full as its bound lets it be comes back under the same bound, and takes puts again. */
 START_TEST(a_full_store_is_salvaged)
 {
@@ -295,6 +318,7 @@ int main(void)
     tcase_add_test(cases, pins_and_uses_are_salvaged);
     tcase_add_test(cases, what_was_dropped_stays_so);
     tcase_add_test(cases, a_bound_that_is_smaller_now);
+    tcase_add_test(cases, a_main_root_that_leads_into_a_table);
     tcase_add_loop_test(cases, a_full_store_is_salvaged, 0, 2);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -42,8 +42,12 @@ static bool format_mark(char ret_mark[MARK_BYTES])
     return known;
 }
 
+/* One that a process was killed over, half written, is none: nothing was committed under it. */
 static bool is_mark(const char mark[MARK_BYTES])
 {
+    for (size_t i = strlen(MARK_WORD); i < SYNCED_AT; i++)
+        if (mark[i] == 0 || !strchr("0123456789abcdef-", mark[i]))
+            return false;
     return memcmp(mark, MARK_WORD, strlen(MARK_WORD)) == 0;
 }
 

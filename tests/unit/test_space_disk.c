@@ -12,6 +12,15 @@
 #include "cache_fixture.h"
 
 #define MIB ((uint64_t)1 << 20)
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#endif
+
 #define PAGE_BYTES 4096u
 
 static struct cbn_runtime *create(const char *folder, uint64_t max_bytes)
@@ -166,7 +175,7 @@ END_TEST
 /* `ulimit -v` of 2 GiB and a bound of 8: a smaller map, which stats tells. */
 START_TEST(a_map_below_the_bound)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SANITIZED
     printf("skipped: a sanitizer's shadow does not fit under a bound on address space\n");
 #else
     SCRATCH_AUTO scratch = scratch_make_in_memory();

@@ -21,6 +21,7 @@
 
 #define NS_PER_MS 1000000ull
 #define NS_PER_S 1000000000ull
+#define SLICE_NS (50 * NS_PER_MS) /* between two looks at the store's lock */
 #define FAILURES_BELIEVED 2u
 #define LONGEST_PAUSE_NS (5 * NS_PER_MS) /* of a wait for a build, which takes hundreds of milliseconds */
 
@@ -153,6 +154,32 @@ static bool was_dropped(struct cbn__flights *flights, struct cbn__cabinet *cabin
     return dropped;
 }
 
+/*
+ * A store that is locked for writing all the time is held by a process that is stopped, and the builder may be that
+ * process: one deadline of the lock is enough then, and the wait for the lock itself need not be had again.
+ */
+static int32_t poll_flight(struct cbn__cabinet *cabinet, int fd, const struct cbn__hash *key, uint64_t deadline_ns,
+                           bool *ret_waited)
+{
+    uint64_t locked_since_ns = 0;
+    for (;;) {
+        uint64_t slice_ns = cbn__clock_monotonic_ns() + SLICE_NS;
+        int32_t status = cbn__lock_poll(fd, F_WRLCK, byte_of(key), slice_ns < deadline_ns ? slice_ns : deadline_ns,
+                                        LONGEST_PAUSE_NS, ret_waited);
+        uint64_t now_ns = cbn__clock_monotonic_ns();
+        if (status != CBN_STATUS_TIMEOUT || now_ns >= deadline_ns)
+            return status;
+        if (!cbn__lock_is_write_locked(fd, CBN__LOCK_DATA_BYTE)) {
+            locked_since_ns = 0;
+        } else if (locked_since_ns == 0) {
+            locked_since_ns = now_ns;
+        } else if (now_ns - locked_since_ns >= cabinet->lock_timeout_ms * NS_PER_MS) {
+            cbn__lock_note_stall(&cbn__cabinet_overlay(cabinet)->lock);
+            return CBN_STATUS_TIMEOUT;
+        }
+    }
+}
+
 /* The key is this thread's within the process. */
 static int32_t enter_file(struct cbn__flights *flights, struct cbn__cabinet *cabinet, const struct cbn__hash *key,
                           uint64_t deadline_ns, int *ret_fd, bool *ret_waited)
@@ -163,7 +190,7 @@ static int32_t enter_file(struct cbn__flights *flights, struct cbn__cabinet *cab
         return CBN_STATUS_IO;
     if (cbn__lock_is_stalled(&overlay->lock))
         deadline_ns = 0;
-    int32_t status = cbn__lock_poll(*ret_fd, F_WRLCK, byte_of(key), deadline_ns, LONGEST_PAUSE_NS, ret_waited);
+    int32_t status = poll_flight(cabinet, *ret_fd, key, deadline_ns, ret_waited);
     return status == CBN_STATUS_OK && *ret_waited && was_dropped(flights, cabinet, key) ? CBN_STATUS_TIMEOUT : status;
 }
 

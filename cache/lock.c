@@ -324,6 +324,13 @@ int32_t cbn__lock_exclusive(struct cbn__lock *lock, uint32_t timeout_ms)
     return status;
 }
 
+void cbn__lock_note_stall(struct cbn__lock *lock)
+{
+    (void)pthread_mutex_lock(&lock->mutex);
+    note_wait(lock, false, CBN_STATUS_TIMEOUT, true);
+    (void)pthread_mutex_unlock(&lock->mutex);
+}
+
 bool cbn__lock_is_stalled(struct cbn__lock *lock)
 {
     (void)pthread_mutex_lock(&lock->mutex);

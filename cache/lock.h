@@ -76,6 +76,8 @@ int32_t cbn__lock_poll(int fd, short type, off_t byte, uint64_t deadline_ns, uin
                        bool *ret_waited);
 /* The last wait for one side was in vain. */
 bool cbn__lock_is_stalled(struct cbn__lock *lock);
+/* What a wait in vain would have told: somebody has held the lock for writing for a whole deadline. */
+void cbn__lock_note_stall(struct cbn__lock *lock);
 /* Another open file holds the byte exclusively. false for fd -1. */
 bool cbn__lock_is_write_locked(int fd, off_t byte);
 

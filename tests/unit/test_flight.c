@@ -245,6 +245,34 @@ START_TEST(a_folder_that_cannot_carry_the_lock)
 }
 END_TEST
 
+/* Stopped inside its put, a builder holds the store's lock too: that lock's deadline ends both waits. */
+START_TEST(a_builder_stopped_in_its_put_costs_one_deadline)
+{
+    SCRATCH_AUTO scratch = scratch_make();
+    struct cbn__cabinet_options options = options_for(in(&scratch, "cache"), NULL);
+    struct cbn__cabinet *cabinet = NULL;
+    struct cbn__hash key = hash_of(1), other = hash_of(2);
+    struct cbn__flight flight;
+    options.lock_timeout_ms = 300;
+    ck_assert_int_eq(cbn__cabinet_open(&options, &cabinet, NULL), CBN_STATUS_OK);
+    int fd = open(in(&scratch, "cache/lock"), O_RDWR);
+    off_t byte = CBN__LOCK_FLIGHT_BYTES + (off_t)(cbn__load_u64(key.bytes) >> 3);
+    ck_assert_int_eq(cbn__lock_poll(fd, F_WRLCK, byte, 0, 1, NULL), CBN_STATUS_OK);
+    ck_assert_int_eq(cbn__lock_poll(fd, F_WRLCK, CBN__LOCK_DATA_BYTE, 0, 1, NULL), CBN_STATUS_OK);
+    uint64_t start_ns = cbn__clock_monotonic_ns();
+    ck_assert_int_eq(cbn__flight_begin(cabinet, &other, LONG_MS, &flight, NULL), CBN_STATUS_OK);
+    cbn__flight_end(&flight);
+    ck_assert_int_eq(cbn__flight_begin(cabinet, &key, LONG_MS, &flight, NULL), CBN_STATUS_TIMEOUT);
+    ck_assert_uint_ge(cbn__clock_monotonic_ns() - start_ns, 300 * NS_PER_MS);
+    ck_assert_int_eq(find(cabinet, 1, 1000), CBN__LOOKUP_BUSY);
+    ck_assert_int_eq(put(cabinet, 1, 1000, 13000), CBN_STATUS_TIMEOUT);
+    ck_assert_uint_lt(cbn__clock_monotonic_ns() - start_ns, 1300 * NS_PER_MS);
+    (void)close(fd);
+    ck_assert_int_eq(put(cabinet, 1, 1000, 13000), CBN_STATUS_OK);
+    cbn__cabinet_close(cabinet);
+}
+END_TEST
+
 /* A flight that is under way at a fork is the parent's: the child neither holds it nor can end it. */
 START_TEST(fork_during_a_flight)
 {
@@ -290,6 +318,7 @@ int main(void)
     tcase_add_test(cases, deadlines_within_a_process);
     tcase_add_test(cases, without_an_overlay_within_the_cabinet);
     tcase_add_test(cases, a_folder_that_cannot_carry_the_lock);
+    tcase_add_test(cases, a_builder_stopped_in_its_put_costs_one_deadline);
     tcase_add_test(cases, fork_during_a_flight);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -178,9 +178,9 @@ struct node {
     const uint8_t *key;
 };
 
-/* Node i of a page whose lower and upper bounds were checked. */
-static bool read_node(struct walk *walk, uint64_t page, const uint8_t *bytes, uint32_t i, bool branch,
-                      struct node *ret_node)
+/* Node i of a page whose lower and upper bounds were checked. Inline: read twice a node, 400,000 times a large file. */
+__attribute__((always_inline)) static inline bool read_node(struct walk *walk, uint64_t page, const uint8_t *bytes,
+                                                            uint32_t i, bool branch, struct node *ret_node)
 {
     uint32_t page_bytes = walk->meta.page_bytes;
     uint32_t offset = cbn__pages_u16(bytes + PAGE_HEAD_BYTES + 2 * (size_t)i);
@@ -276,6 +276,9 @@ static bool is_behind(const struct order *order, const struct node *node, enum t
         return key > last || (order->separates && key == last);
     }
     uint32_t shared = node->key_bytes < order->bytes ? node->key_bytes : order->bytes;
+    /* Nearly every key differs in its first bytes, being a hash. */
+    if (shared >= 8 && cbn__pages_be64(node->key) != cbn__pages_be64(order->key))
+        return cbn__pages_be64(node->key) > cbn__pages_be64(order->key);
     int compared = memcmp(node->key, order->key, shared);
     if (compared != 0)
         return compared > 0;

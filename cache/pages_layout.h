@@ -73,6 +73,13 @@ static inline uint64_t cbn__pages_u64(const uint8_t *bytes)
     return le64toh(value);
 }
 
+static inline uint64_t cbn__pages_be64(const uint8_t *bytes)
+{
+    uint64_t value;
+    memcpy(&value, bytes, sizeof(value));
+    return be64toh(value);
+}
+
 /* In a map, pages lie at multiples of their size; those larger than the system's need not. */
 static inline bool cbn__pages_are_aligned(uint32_t page_bytes)
 {

@@ -31,6 +31,7 @@ struct scene {
     uint64_t bound_bytes;
     bool damaged;   /* a file may be set aside, and is */
     bool loses;     /* entries that were there may go */
+    bool puts;      /* into a store that is not full */
     uint32_t least; /* so many of them stay, whatever fails */
     bool read_only;
     void (*prepare)(const char *folder);
@@ -216,19 +217,19 @@ static void damage_the_meta_page(const char *folder)
 }
 
 static const struct scene scenes[] = {
-    {"first put", 0, BOUND_BYTES, false, false, 0, false, NULL, put_one},
-    {"put", 8, 8 << 20, false, false, 8, false, NULL, put_and_replace},
-    {"put that grows the map", KEYS, SMALLEST_BOUND_BYTES, false, true, 1, false, NULL, put_three},
-    {"put that evicts", KEYS, BOUND_BYTES, false, true, 8, false, NULL, put_three},
-    {"find", KEYS, 8 << 20, false, false, KEYS, false, NULL, find_all},
-    {"find in a base", KEYS, 8 << 20, false, false, KEYS, true, NULL, find_all},
-    {"salvage", KEYS, 8 << 20, true, true, KEYS, false, damage_the_meta_page, find_all},
-    {"find damage", KEYS, 8 << 20, true, true, KEYS - 1, false, damage_a_value, find_all},
-    {"verify and repair", KEYS, 8 << 20, true, true, KEYS - 1, false, damage_a_value, verify_and_repair},
-    {"prune", KEYS, 8 << 20, false, false, KEYS - 4, false, NULL, prune},
-    {"compact", KEYS, 8 << 20, false, false, KEYS - 1, false, NULL, compact},
-    {"use and pin", KEYS, 8 << 20, false, false, KEYS, false, NULL, use_and_pin},
-    {"flight", 8, 8 << 20, false, false, 8, false, NULL, fly},
+    {"first put", 0, BOUND_BYTES, false, false, false, 0, false, NULL, put_one},
+    {"put", 8, 8 << 20, false, false, true, 8, false, NULL, put_and_replace},
+    {"put that grows the map", KEYS, SMALLEST_BOUND_BYTES, false, true, false, 1, false, NULL, put_three},
+    {"put that evicts", KEYS, BOUND_BYTES, false, true, false, 8, false, NULL, put_three},
+    {"find", KEYS, 8 << 20, false, false, false, KEYS, false, NULL, find_all},
+    {"find in a base", KEYS, 8 << 20, false, false, false, KEYS, true, NULL, find_all},
+    {"salvage", KEYS, 8 << 20, true, true, false, KEYS, false, damage_the_meta_page, find_all},
+    {"find damage", KEYS, 8 << 20, true, true, false, KEYS - 1, false, damage_a_value, find_all},
+    {"verify and repair", KEYS, 8 << 20, true, true, false, KEYS - 1, false, damage_a_value, verify_and_repair},
+    {"prune", KEYS, 8 << 20, false, false, false, KEYS - 4, false, NULL, prune},
+    {"compact", KEYS, 8 << 20, false, false, false, KEYS - 1, false, NULL, compact},
+    {"use and pin", KEYS, 8 << 20, false, false, false, KEYS, false, NULL, use_and_pin},
+    {"flight", 8, 8 << 20, false, false, true, 8, false, NULL, fly},
 };
 #define SCENE_COUNT (sizeof(scenes) / sizeof(scenes[0]))
 

@@ -53,16 +53,22 @@ static int measure(struct salvage *salvage)
     return rc;
 }
 
+static int count_kept(struct salvage *salvage)
+{
+    MDB_stat stat;
+    int rc = mdb_stat(salvage->session.txn, salvage->session.store->entries, &stat);
+    if (rc == 0)
+        salvage->kept = stat.ms_entries;
+    return rc;
+}
+
 static void commit(struct salvage *salvage)
 {
     salvage->code = cbn__session_renew(&salvage->session, 0);
     if (salvage->code == 0)
         salvage->code = measure(salvage);
-    MDB_stat stat = {0};
     if (salvage->code == 0)
-        salvage->code = mdb_stat(salvage->session.txn, salvage->session.store->entries, &stat);
-    if (salvage->code == 0)
-        salvage->kept = stat.ms_entries;
+        salvage->code = count_kept(salvage);
     salvage->young = 0;
 }
 
@@ -354,6 +360,10 @@ int cbn__salvage_entries(struct cbn__store *store, int damaged_fd, bool stale, u
         salvage.code = mdb_txn_begin(store->env, NULL, 0, &salvage.session.txn);
     if (salvage.code == 0) {
         salvage.code = measure(&salvage);
+        if (salvage.code == 0)
+            salvage.code = count_kept(&salvage);
+        if (salvage.kept) /* another try: a commit of many failed, a disk that is nearly full takes a few more */
+            salvage.commit_every = 1;
         if (salvage.code == 0)
             take_what_fits(&salvage, root);
         if (salvage.session.txn)

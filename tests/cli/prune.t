@@ -5,7 +5,7 @@ Removal by rule.
   $ echo '{"schema": "cubinet.manifest/1", "shapes": [{"op": "fp8_gemm", "layer": "o_proj", "n": 7168, "k": 2048}]}' > m.json
   > cat > environment <<'END'
   > export CUBINET_NVRTC=$FAKE/libnvrtc_stub.so
-  > warm() { cubinet warm --manifest m.json --arch sm_90a --policy reference --quiet "$@" > /dev/null; }
+  > warm() { cubinet warm --manifest m.json --arch sm_90a --policy reference --quiet -j 1 "$@" > /dev/null; }
   > count() { cubinet ls --quiet "$@" | tail -n +2 | wc -l; }
   > END
   > . ./environment; warm; warm --arch sm_80; count

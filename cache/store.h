@@ -2,8 +2,8 @@
  * One folder's LMDB environment. Sessions are short: lock, transaction, copy, release. Bytes are given out as copies
  * and verified by the caller; nothing here judges an entry.
  *
- * Files: session.c (begin, end), store.c (operations), space.c (room, eviction), counters.c, datafile.c (opening,
- * checking, setting aside), mark.c, stamp.c (who wrote last), salvage.c, compact.c.
+ * Files: session.c (begin, end), store.c (operations), space.c (room, eviction), runs.c (heads of runs), counters.c,
+ * datafile.c (opening, checking, setting aside), mark.c, stamp.c (who wrote last), salvage.c, compact.c.
  * Locks: see lock.h. The fields below "exclusive" change on the exclusive side only. No lock is held on return.
  */
 #ifndef CBN_CACHE_STORE_H

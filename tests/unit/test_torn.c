@@ -9,7 +9,7 @@
 
 #define KEYS 60u
 #define CUTS 100u
-#define FULL_SEEDS 6u
+#define FULL_SEEDS 2u
 #define QUIET_EVERY 4u /* of the cuts is between two operations */
 #define DEADLINE_S 20
 #define SYNCED_AT 45 /* in the mark: after "unsynced " and a boot id */

@@ -253,7 +253,8 @@ static int32_t check(struct cbn__store *store, bool condemned, struct aside *ret
             "%s is of LMDB's data version %u, which this release does not read, and is left alone; give "
             "this release another folder",
             store->data_path, other);
-    ret_aside->stale = ret_aside->stale || !synced;
+    /* What came after the last sync may have overwritten pages of it, and not be named by any meta page. */
+    ret_aside->stale = ret_aside->stale || rebooted;
     if (code == 0)
         (void)snprintf(problem, sizeof(problem), "the machine stopped during a commit");
     return set_aside(store, problem, ret_aside, err);

@@ -104,13 +104,21 @@ void cbn__datafile_clear_mark(struct cbn__store *store)
     (void)!pwrite(store->lock.fd, blank, sizeof(blank), 0);
 }
 
+static bool names_no_boot(const char *boot_id)
+{
+    for (size_t i = 0; i < BOOT_ID_BYTES; i++)
+        if (boot_id[i] != '0')
+            return false;
+    return true;
+}
+
 bool cbn__datafile_marked_by_another_boot(struct cbn__store *store, bool *ret_synced)
 {
     char wanted[MARK_BYTES], present[MARK_BYTES];
     const char *boot_id = present + strlen(MARK_WORD);
     *ret_synced = true;
     if (!format_mark(wanted) || !read_mark(store, present) || !is_mark(present) ||
-        memcmp(present, wanted, SYNCED_AT) == 0 || strspn(boot_id, "0") >= BOOT_ID_BYTES)
+        memcmp(present, wanted, SYNCED_AT) == 0 || names_no_boot(boot_id))
         return false;
     format_synced(store->data_inode, store->checked.transaction, wanted + SYNCED_AT);
     *ret_synced = memcmp(present + SYNCED_AT, wanted + SYNCED_AT, SYNCED_BYTES) == 0;

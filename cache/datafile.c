@@ -130,11 +130,25 @@ struct aside {
     char note[CBN__STORE_NOTE_BYTES - 64];
 };
 
+/* What was made in the place of a file that is not salvaged yet: that one still holds all there is. */
+static int32_t drop_fresh(struct cbn__store *store, struct cbn_error *err)
+{
+    if (unlink(store->data_path) != 0 && errno != ENOENT)
+        return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot remove the half salvaged %s; remove it",
+                             store->data_path);
+    if (store->data_fd >= 0)
+        (void)close(store->data_fd);
+    store->data_fd = -1;
+    return CBN_STATUS_OK;
+}
+
 static int32_t set_aside(struct cbn__store *store, const char *problem, struct aside *ret_aside, struct cbn_error *err)
 {
     if (!store->writable)
         return cbn__error_own(err, CBN_STATUS_DAMAGED, "%s is damaged (%s); make the layer again", store->data_path,
                               problem);
+    if (ret_aside->fd >= 0)
+        return drop_fresh(store, err);
     struct cbn__buf *path = &ret_aside->path;
     path->size = 0;
     cbn__buf_append_format(path, "%s.damaged-%lld-%lld", store->data_path, (long long)cbn__clock_wall_s(),
@@ -147,8 +161,6 @@ static int32_t set_aside(struct cbn__store *store, const char *problem, struct a
         return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot set the damaged %s aside; remove it", store->data_path);
     (void)snprintf(ret_aside->note, sizeof(ret_aside->note), "%s was damaged (%s) and was set aside as %s",
                    store->data_path, problem, aside_path);
-    if (ret_aside->fd >= 0)
-        (void)close(ret_aside->fd);
     ret_aside->fd = store->data_fd;
     store->data_fd = -1;
     return CBN_STATUS_OK;

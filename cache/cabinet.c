@@ -219,7 +219,10 @@ void cbn__cabinet_close(struct cbn__cabinet *cabinet)
     if (!cabinet)
         return;
     uint32_t timeout_ms = cabinet->lock_timeout_ms < CLOSE_TIMEOUT_MS ? cabinet->lock_timeout_ms : CLOSE_TIMEOUT_MS;
+    cbn__registry_check_pid();
     for (uint32_t i = 0; i < cabinet->layer_count; i++) {
+        cbn__store_mend(cabinet->layers[i].store, timeout_ms);
+        cbn__cabinet_tell_notes(cabinet, cabinet->layers[i].store);
         cbn__registry_release(cabinet->layers[i].store, timeout_ms);
         free(cabinet->layers[i].path);
     }

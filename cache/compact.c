@@ -71,19 +71,20 @@ static int32_t write_copy(struct cbn__store *store, int fd, struct cbn_error *er
     return CBN_STATUS_OK;
 }
 
-/* A rename that is not on the disk when the machine stops leaves the old file, which is as good. */
-static void sync_folder(const char *path)
+/* A rename that is not on the disk when the machine stops leaves the old file, which is as good: with its mark. */
+static bool sync_folder(const char *path)
 {
     char folder[4096];
     const char *slash = strrchr(path, '/');
     if (!slash || (size_t)(slash - path) >= sizeof(folder))
-        return;
+        return false;
     (void)snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
     int fd = open(slash == path ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return;
-    (void)fsync(fd);
+        return false;
+    bool synced = fsync(fd) == 0;
     (void)close(fd);
+    return synced;
 }
 
 static int32_t replace(struct cbn__store *store, const char *copy_path, struct cbn_error *err)
@@ -101,7 +102,9 @@ static int32_t replace(struct cbn__store *store, const char *copy_path, struct c
         (void)unlink(copy_path);
         return status;
     }
-    sync_folder(store->data_path);
+    /* All that the new file holds is on the disk, and the mark names the old one. */
+    if (sync_folder(store->data_path))
+        cbn__datafile_clear_mark(store);
     cbn__datafile_close(store);
     return CBN_STATUS_OK;
 }
@@ -135,9 +138,8 @@ static int32_t compact(struct cbn__store *store, struct cbn_error *err)
     return status == CBN_STATUS_OK ? replace(store, path, err) : status;
 }
 
-int32_t cbn__store_compact(struct cbn__store *store, uint32_t timeout_ms, struct cbn_error *err)
+static int32_t compact_once(struct cbn__store *store, uint32_t timeout_ms, struct cbn_error *err)
 {
-    cbn__store_flush_usage(store, timeout_ms);
     int32_t status = cbn__session_own(store, timeout_ms, err);
     if (status != CBN_STATUS_OK)
         return status;
@@ -150,4 +152,11 @@ int32_t cbn__store_compact(struct cbn__store *store, uint32_t timeout_ms, struct
     cbn__lock_let_in(&store->lock);
     cbn__lock_release_exclusive(&store->lock);
     return status;
+}
+
+int32_t cbn__store_compact(struct cbn__store *store, uint32_t timeout_ms, struct cbn_error *err)
+{
+    cbn__store_flush_usage(store, timeout_ms);
+    int32_t status = compact_once(store, timeout_ms, err);
+    return status == CBN_STATUS_DAMAGED ? compact_once(store, timeout_ms, err) : status;
 }

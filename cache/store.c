@@ -258,7 +258,12 @@ static uint64_t committed_bytes(const struct cbn__store *store)
     return (meta.last_page + 1) * meta.page_bytes;
 }
 
-/* *ret_full_bytes: what the file has on a disk that is full, else 0. */
+/*
+ * What writes and meets DAMAGED has condemned the file: the next session sets it aside and salvages it, so it is done
+ * once more.
+ *
+ * *ret_full_bytes: what the file has on a disk that is full, else 0.
+ */
 static int32_t put_once(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *key,
                         struct cbn__blob value, uint64_t *ret_full_bytes, struct cbn_error *err)
 {
@@ -279,6 +284,8 @@ int32_t cbn__store_put(struct cbn__store *store, uint32_t timeout_ms, const stru
     uint64_t full_bytes = 0, still_full_bytes = 0;
     struct cbn_error why = {0};
     int32_t status = put_once(store, timeout_ms, key, value, &full_bytes, &why);
+    if (status == CBN_STATUS_DAMAGED)
+        status = put_once(store, timeout_ms, key, value, &full_bytes, &why);
     if (full_bytes) {
         /* The disk is the bound: once more under it, so that others go to make room. If not, the disk is why. */
         atomic_store(&store->disk_bytes, full_bytes);
@@ -342,8 +349,8 @@ static int drop_majors(struct cbn__session *session, const struct cbn__hash *has
     return 0;
 }
 
-int32_t cbn__store_drop(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__hash *hash,
-                        struct cbn_error *err)
+static int32_t drop_once(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__hash *hash,
+                         struct cbn_error *err)
 {
     struct cbn__session session;
     int32_t status = cbn__session_write(store, timeout_ms, &session, err);
@@ -353,6 +360,13 @@ int32_t cbn__store_drop(struct cbn__store *store, uint32_t timeout_ms, const str
     if (code == MDB_NOTFOUND)
         code = drop_misnamed(&session, hash);
     return cbn__session_write_end(&session, code, err);
+}
+
+int32_t cbn__store_drop(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__hash *hash,
+                        struct cbn_error *err)
+{
+    int32_t status = drop_once(store, timeout_ms, hash, err);
+    return status == CBN_STATUS_DAMAGED ? drop_once(store, timeout_ms, hash, err) : status;
 }
 
 int32_t cbn__store_drop_if(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *key,
@@ -396,29 +410,38 @@ static int drop_chunk(struct cbn__session *session, const struct cbn__store_key 
     return rc;
 }
 
+/* The first chunk of these. *ret_chunk: how many that is. */
+static int32_t drop_first(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *keys,
+                          size_t count, bool pinned_too, enum cbn__prune_outcome *ret_outcomes, size_t *ret_chunk,
+                          struct cbn_error *err)
+{
+    struct cbn__session session;
+    struct cbn__space space;
+    int32_t status = cbn__session_write(store, timeout_ms, &session, err);
+    if (status != CBN_STATUS_OK)
+        return status;
+    int rc = cbn__space_measure(&session, &space);
+    size_t chunk = rc == 0 ? cbn__space_chunk(&space) : 0;
+    *ret_chunk = chunk < count ? chunk : count;
+    if (rc == 0)
+        rc = drop_chunk(&session, keys, *ret_chunk, pinned_too, ret_outcomes);
+    if (rc == 0)
+        rc = cbn__counters_write(&session); /* so that the next chunk can have the pages of this one */
+    return cbn__session_write_end(&session, rc, err);
+}
+
 int32_t cbn__store_drop_keys(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *keys,
                              size_t count, bool pinned_too, enum cbn__prune_outcome *ret_outcomes,
                              struct cbn_error *err)
 {
     memset(ret_outcomes, 0, count * sizeof(*ret_outcomes));
-    for (size_t at = 0; at < count;) {
-        struct cbn__session session;
-        struct cbn__space space;
-        int32_t status = cbn__session_write(store, timeout_ms, &session, err);
+    for (size_t at = 0, chunk = 0; at < count; at += chunk) {
+        int32_t status =
+            drop_first(store, timeout_ms, keys + at, count - at, pinned_too, ret_outcomes + at, &chunk, err);
+        if (status == CBN_STATUS_DAMAGED)
+            status = drop_first(store, timeout_ms, keys + at, count - at, pinned_too, ret_outcomes + at, &chunk, err);
         if (status != CBN_STATUS_OK)
             return status;
-        int rc = cbn__space_measure(&session, &space);
-        size_t chunk = rc == 0 ? cbn__space_chunk(&space) : 0;
-        if (chunk > count - at)
-            chunk = count - at;
-        if (rc == 0)
-            rc = drop_chunk(&session, keys + at, chunk, pinned_too, ret_outcomes + at);
-        if (rc == 0)
-            rc = cbn__counters_write(&session); /* so that the next chunk can have the pages of this one */
-        status = cbn__session_write_end(&session, rc, err);
-        if (status != CBN_STATUS_OK)
-            return status;
-        at += chunk;
     }
     return CBN_STATUS_OK;
 }
@@ -518,9 +541,16 @@ static void clear_mark_when_synced(struct cbn__store *store, uint32_t timeout_ms
     cbn__lock_release_exclusive(&store->lock);
 }
 
+void cbn__store_mend(struct cbn__store *store, uint32_t timeout_ms)
+{
+    if (store->writable && atomic_load(&store->condemned) && cbn__session_own(store, timeout_ms, NULL) == CBN_STATUS_OK)
+        cbn__lock_release_exclusive(&store->lock);
+}
+
 void cbn__store_settle(struct cbn__store *store, uint32_t timeout_ms)
 {
     cbn__store_flush_usage(store, timeout_ms);
+    cbn__store_mend(store, timeout_ms);
     clear_mark_when_synced(store, timeout_ms);
 }
 

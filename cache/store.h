@@ -77,7 +77,9 @@ struct cbn__store {
 /* Opens the lock file; not the data file, which the first session opens. OK, IO, NO_MEMORY. */
 int32_t cbn__store_create(const struct cbn__store_options *options, const struct stat *folder,
                           struct cbn__store **ret_store, struct cbn_error *err);
-/* Writes the usage that waits, syncs, clears the mark. No other thread may be inside. */
+/* Sets a condemned file aside and salvages it: no other process knows what this one has met. Best effort. */
+void cbn__store_mend(struct cbn__store *store, uint32_t timeout_ms);
+/* Writes the usage that waits, mends, syncs, clears the mark. No other thread may be inside. */
 void cbn__store_settle(struct cbn__store *store, uint32_t timeout_ms);
 void cbn__store_destroy(struct cbn__store *store);
 

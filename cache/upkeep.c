@@ -99,31 +99,42 @@ static int rehearse(struct cbn__session *session, struct rehearsal *rehearsal)
     return 0;
 }
 
-int32_t cbn__cabinet_rehearse(struct cbn__cabinet *cabinet, const struct cbn__prune_item *items, size_t count,
-                              uint64_t bound_bytes, size_t *ret_count, uint64_t *ret_used_bytes, struct cbn_error *err)
+static int32_t rehearse_once(struct cbn__store *overlay, uint32_t timeout_ms, struct rehearsal *rehearsal,
+                             struct cbn_error *err)
 {
-    struct cbn__store *overlay = NULL;
-    struct rehearsal rehearsal = {.items = items, .count = count, .bound_bytes = bound_bytes};
-    int32_t status = need_overlay(cabinet, &overlay, err);
-    if (status == CBN_STATUS_OK)
-        status = cbn__session_own(overlay, cabinet->lock_timeout_ms, err);
+    int32_t status = cbn__session_own(overlay, timeout_ms, err);
     if (status != CBN_STATUS_OK)
         return status;
+    rehearsal->done = 0;
     /* No mark and no growth of the map, which a write session makes: nothing of this reaches the file. */
     struct cbn__session session = {.store = overlay};
     int rc = mdb_txn_begin(overlay->env, NULL, 0, &session.txn);
     if (rc == 0) {
         rc = cbn__runs_learn(&session);
         if (rc == 0)
-            rc = rehearse(&session, &rehearsal);
+            rc = rehearse(&session, rehearsal);
         mdb_txn_abort(session.txn);
     }
     cbn__session_judge(overlay, rc);
     cbn__lock_release_exclusive(&overlay->lock);
+    return rc == 0 ? CBN_STATUS_OK : cbn__datafile_error(overlay, rc, err, "cannot read the cache");
+}
+
+int32_t cbn__cabinet_rehearse(struct cbn__cabinet *cabinet, const struct cbn__prune_item *items, size_t count,
+                              uint64_t bound_bytes, size_t *ret_count, uint64_t *ret_used_bytes, struct cbn_error *err)
+{
+    struct cbn__store *overlay = NULL;
+    struct rehearsal rehearsal = {.items = items, .count = count, .bound_bytes = bound_bytes};
+    int32_t status = need_overlay(cabinet, &overlay, err);
+    if (status != CBN_STATUS_OK)
+        return status;
+    status = rehearse_once(overlay, cabinet->lock_timeout_ms, &rehearsal, err);
+    if (status == CBN_STATUS_DAMAGED) /* set aside and salvaged by the next session */
+        status = rehearse_once(overlay, cabinet->lock_timeout_ms, &rehearsal, err);
     cbn__cabinet_tell_notes(cabinet, overlay);
     *ret_count = rehearsal.done;
     *ret_used_bytes = rehearsal.used_bytes;
-    return rc == 0 ? CBN_STATUS_OK : cbn__datafile_error(overlay, rc, err, "cannot read the cache");
+    return status;
 }
 
 uint64_t cbn__cabinet_held_bytes(const struct cbn__entry *entry)

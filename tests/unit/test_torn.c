@@ -93,6 +93,7 @@ static size_t record_run(const struct run *run, const char *folder, const struct
         }
     }
     ck_assert_int_eq(cbn__cabinet_compact(cabinet, NULL), CBN_STATUS_OK);
+    mark_present(cabinet);
     do_put(cabinet, 1);
     cbn__cabinet_close(cabinet);
     return faults_recorded(ret_steps);
@@ -286,11 +287,51 @@ START_TEST(the_power_goes)
 }
 END_TEST
 
+/* Ends without closing. */
+static int compact_and_stop(const char *folder)
+{
+    char mark[64] = "";
+    faults_set_boot_id(FIRST_BOOT);
+    struct cbn__cabinet *cabinet = open_bounded(folder, 8 << 20, NULL);
+    for (uint64_t i = 0; i < KEYS; i++)
+        if (put(cabinet, i, size_of(i), 13000) != CBN_STATUS_OK)
+            return 2;
+    if (cbn__cabinet_compact(cabinet, NULL) != CBN_STATUS_OK)
+        return 3;
+    int fd = open(cabinet->layers[0].store->lock_path, O_RDONLY);
+    if (pread(fd, mark, sizeof(mark), 0) != (ssize_t)sizeof(mark))
+        return 4;
+    return strspn(mark, " ") == sizeof(mark) - 1 ? 0 : 5;
+}
+
+/* The copy is on the disk as a whole, and the file that the mark named is gone: the mark goes, too. */
+START_TEST(a_compacted_file_outlives_the_boot)
+{
+    SCRATCH_AUTO scratch = scratch_make_in_memory();
+    const char *folder = in(&scratch, "cache");
+    struct events events = {0};
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(compact_and_stop(folder));
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(status == 0, "wait status 0x%x", (unsigned)status);
+    faults_set_boot_id(SECOND_BOOT);
+    struct cbn__cabinet *cabinet = open_bounded(folder, 8 << 20, &events);
+    for (uint64_t i = 0; i < KEYS; i++)
+        ck_assert_int_eq(find(cabinet, i, size_of(i)), CBN__LOOKUP_HIT);
+    ck_assert_msg(events.damages == 0 && events.notices == 0, "%s", events.last);
+    ck_assert_int_eq(count_files(folder, "data.mdb.damaged-"), 0);
+    cbn__cabinet_close(cabinet);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("torn");
     TCase *cases = tcase_create("torn");
     tcase_set_timeout(cases, getenv("CBN_SWEEP") ? 3600 : 240);
+    tcase_add_test(cases, a_compacted_file_outlives_the_boot);
     tcase_add_loop_test(cases, the_power_goes, 0, (int)(sizeof(runs) / sizeof(runs[0])));
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

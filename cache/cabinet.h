@@ -195,11 +195,14 @@ int32_t cbn__flight_begin(struct cbn__cabinet *cabinet, const struct cbn__hash *
                           struct cbn__flight *ret_flight, bool *ret_waited);
 void cbn__flight_end(struct cbn__flight *flight);
 /*
- * For the thread that holds the key's flight. inherit: the build failed twice in others' hands while it waited, and
- * *ret_err is what the last one said. fail: its own build failed, for the same reason wherever it is tried.
+ * For the thread that holds the key's flight. compiler: major * 1000 + minor, 0 where it is not known. inherit: while it
+ * waited a compiler of that version refused the source twice in others' hands, and *ret_err is what it said last; never
+ * for 0. fail: its own compiler refused the source, as one of that version would wherever it is tried; 0 says nothing.
  */
-bool cbn__flight_inherit(struct cbn__cabinet *cabinet, const struct cbn__hash *key, struct cbn_error *ret_err);
-void cbn__flight_fail(struct cbn__cabinet *cabinet, const struct cbn__hash *key, const struct cbn_error *err);
+bool cbn__flight_inherit(struct cbn__cabinet *cabinet, const struct cbn__hash *key, uint32_t compiler,
+                         struct cbn_error *ret_err);
+void cbn__flight_fail(struct cbn__cabinet *cabinet, const struct cbn__hash *key, uint32_t compiler,
+                      const struct cbn_error *err);
 /* Its build could not be stored: who waits builds at once. */
 void cbn__flight_drop(struct cbn__cabinet *cabinet, const struct cbn__hash *key);
 /* Somebody holds it just now: a hint for who has other keys to go on with. */

@@ -11,7 +11,8 @@
 #define AT_KEY CBN__HASH_BYTES
 #define AT_COUNT (AT_KEY + CBN__HASH_BYTES)
 #define AT_DROPPED (AT_COUNT + 8u)
-#define AT_STATUS (AT_DROPPED + 8u)
+#define AT_COMPILER (AT_DROPPED + 8u)
+#define AT_STATUS (AT_COMPILER + 4u)
 #define AT_DOMAIN (AT_STATUS + 4u)
 #define AT_NATIVE (AT_DOMAIN + 4u)
 #define AT_MESSAGE (AT_NATIVE + 8u)
@@ -21,6 +22,21 @@ _Static_assert(CBN__FAILURE_BYTES <= CBN__FAILURE_SLOT_BYTES, "slots do not over
 uint32_t cbn__failure_slot(const struct cbn__hash *key)
 {
     return key->bytes[CBN__HASH_BYTES - 1] % CBN__FAILURE_SLOTS;
+}
+
+void cbn__failure_add(struct cbn__failure *failure, uint32_t compiler, const struct cbn_error *error)
+{
+    failure->count = (failure->compiler == compiler ? failure->count : 0) + 1;
+    failure->compiler = compiler;
+    failure->error = *error;
+}
+
+uint64_t cbn__failure_since(const struct cbn__failure *failure, const struct cbn__failure *before, uint32_t compiler)
+{
+    if (compiler == 0 || failure->compiler != compiler)
+        return 0;
+    uint64_t known = before->compiler == compiler ? before->count : 0;
+    return failure->count > known ? failure->count - known : 0;
 }
 
 static struct cbn__hash seal_of(const uint8_t *bytes)
@@ -35,6 +51,7 @@ void cbn__failure_encode(const struct cbn__hash *key, const struct cbn__failure 
     memcpy(ret_bytes + AT_KEY, key->bytes, CBN__HASH_BYTES);
     cbn__store_u64(ret_bytes + AT_COUNT, failure->count);
     cbn__store_u64(ret_bytes + AT_DROPPED, failure->dropped);
+    cbn__store_u32(ret_bytes + AT_COMPILER, failure->compiler);
     cbn__store_u32(ret_bytes + AT_STATUS, (uint32_t)failure->error.status);
     cbn__store_u32(ret_bytes + AT_DOMAIN, failure->error.domain);
     cbn__store_u64(ret_bytes + AT_NATIVE, (uint64_t)failure->error.native_code);
@@ -62,6 +79,7 @@ bool cbn__failure_decode(const uint8_t bytes[CBN__FAILURE_BYTES], const struct c
         return true;
     ret_failure->count = cbn__load_u64(bytes + AT_COUNT);
     ret_failure->dropped = cbn__load_u64(bytes + AT_DROPPED);
+    ret_failure->compiler = cbn__load_u32(bytes + AT_COMPILER);
     ret_failure->error.status = (int32_t)cbn__load_u32(bytes + AT_STATUS);
     ret_failure->error.domain = cbn__load_u32(bytes + AT_DOMAIN);
     ret_failure->error.native_code = (int64_t)cbn__load_u64(bytes + AT_NATIVE);

@@ -2,9 +2,10 @@
  * Single flight: one build per key. Threads meet at a node in the registry's table; processes at a byte of the
  * overlay's lock file, each flight through a description of its own, so that the lock dies with its holder.
  *
- * A build that failed twice while a thread waited is not tried a third time by it: it gets the error. Who comes later
- * tries again. Nor is a flight waited for that cannot help: when the builder could not store what it built, or the
- * store's lock did not come free the last time, each builds for itself, all at once and not one after the other.
+ * A build that a compiler refused twice while a thread with the same compiler waited is not tried a third time by it: it
+ * gets the error. Who comes later tries again. Nor is a flight waited for that cannot help: when the builder could not
+ * store what it built, or the store's lock did not come free the last time, each builds for itself, all at once and not
+ * one after the other.
  *
  * Locks: flights.mutex guards the table and every node; nothing waits for the file while it is held.
  */
@@ -235,14 +236,15 @@ static struct cbn__flight_node *own_node(struct cbn__flights *flights, struct cb
     return node && pthread_equal(node->holder, pthread_self()) ? node : NULL;
 }
 
-bool cbn__flight_inherit(struct cbn__cabinet *cabinet, const struct cbn__hash *key, struct cbn_error *ret_err)
+bool cbn__flight_inherit(struct cbn__cabinet *cabinet, const struct cbn__hash *key, uint32_t compiler,
+                         struct cbn_error *ret_err)
 {
     struct cbn__flights *flights = cbn__registry_flights();
     struct cbn__failure failure;
     (void)pthread_mutex_lock(&flights->mutex);
     const struct cbn__flight_node *node = own_node(flights, cabinet, key);
     bool failed = node && node->before_known && read_failure(flights, cabinet, key, node->fd, &failure) &&
-                  failure.count >= node->before.count + FAILURES_BELIEVED;
+                  cbn__failure_since(&failure, &node->before, compiler) >= FAILURES_BELIEVED;
     (void)pthread_mutex_unlock(&flights->mutex);
     if (failed && ret_err)
         *ret_err = failure.error;
@@ -250,7 +252,8 @@ bool cbn__flight_inherit(struct cbn__cabinet *cabinet, const struct cbn__hash *k
 }
 
 /* What came of the build of a flight that the calling thread holds. err NULL: it was built and could not be stored. */
-static void leave_word(struct cbn__cabinet *cabinet, const struct cbn__hash *key, const struct cbn_error *err)
+static void leave_word(struct cbn__cabinet *cabinet, const struct cbn__hash *key, uint32_t compiler,
+                       const struct cbn_error *err)
 {
     struct cbn__flights *flights = cbn__registry_flights();
     struct cbn__failure failure;
@@ -259,10 +262,9 @@ static void leave_word(struct cbn__cabinet *cabinet, const struct cbn__hash *key
     struct cbn__flight_failure *slot = &flights->failures[cbn__failure_slot(key)];
     if (node) {
         (void)read_failure(flights, cabinet, key, node->fd, &failure);
-        failure.count += err != NULL;
         failure.dropped += err == NULL;
         if (err)
-            failure.error = *err;
+            cbn__failure_add(&failure, compiler, err);
         if (node->fd >= 0) {
             cbn__failure_write(node->fd, key, &failure, cbn__datafile_size_limit());
         } else if (!cbn__cabinet_overlay(cabinet)) {
@@ -273,14 +275,16 @@ static void leave_word(struct cbn__cabinet *cabinet, const struct cbn__hash *key
     (void)pthread_mutex_unlock(&flights->mutex);
 }
 
-void cbn__flight_fail(struct cbn__cabinet *cabinet, const struct cbn__hash *key, const struct cbn_error *err)
+void cbn__flight_fail(struct cbn__cabinet *cabinet, const struct cbn__hash *key, uint32_t compiler,
+                      const struct cbn_error *err)
 {
-    leave_word(cabinet, key, err);
+    if (compiler)
+        leave_word(cabinet, key, compiler, err);
 }
 
 void cbn__flight_drop(struct cbn__cabinet *cabinet, const struct cbn__hash *key)
 {
-    leave_word(cabinet, key, NULL);
+    leave_word(cabinet, key, 0, NULL);
 }
 
 bool cbn__flight_is_busy(struct cbn__cabinet *cabinet, const struct cbn__hash *key)

@@ -63,14 +63,14 @@ static int32_t open_cabinet(struct cbn_runtime *runtime, struct cbn_error *err)
     return CBN_STATUS_OK;
 }
 
-static bool ask_peers(void *user, const struct cbn__hash *key, struct cbn_error *ret_err)
+static bool ask_peers(void *user, const struct cbn__hash *key, uint32_t compiler_version, struct cbn_error *ret_err)
 {
-    return cbn__flight_inherit(((struct cbn_runtime *)user)->cabinet, key, ret_err);
+    return cbn__flight_inherit(((struct cbn_runtime *)user)->cabinet, key, compiler_version, ret_err);
 }
 
-static void tell_peers(void *user, const struct cbn__hash *key, const struct cbn_error *err)
+static void tell_peers(void *user, const struct cbn__hash *key, uint32_t compiler_version, const struct cbn_error *err)
 {
-    cbn__flight_fail(((struct cbn_runtime *)user)->cabinet, key, err);
+    cbn__flight_fail(((struct cbn_runtime *)user)->cabinet, key, compiler_version, err);
 }
 
 static int32_t open_builder(struct cbn_runtime *runtime, struct cbn_error *err)

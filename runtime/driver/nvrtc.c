@@ -438,3 +438,9 @@ int32_t cbn__nvrtc_compile(struct cbn__nvrtc *nvrtc, const struct cbn__nvrtc_sou
         return cbn__error_no_memory(err);
     return CBN_STATUS_OK;
 }
+
+bool cbn__nvrtc_refused(const struct cbn_error *err)
+{
+    return err->status == CBN_STATUS_COMPILE_FAILED && err->domain == CBN_DOMAIN_NVRTC &&
+           err->native_code == NVRTC_ERROR_COMPILATION;
+}

@@ -33,5 +33,7 @@ struct cbn__nvrtc_source {
 /* cubin and ptx are emptied first; log is filled in every case. Serialised inside NVRTC. */
 int32_t cbn__nvrtc_compile(struct cbn__nvrtc *nvrtc, const struct cbn__nvrtc_source *source, struct cbn__buf *ret_cubin,
                            struct cbn__buf *ret_ptx, struct cbn__buf *ret_log, struct cbn_error *err);
+/* What a compile failed with: NVRTC read the source and refused it. False for all that may lie with the host. */
+bool cbn__nvrtc_refused(const struct cbn_error *err);
 
 #endif

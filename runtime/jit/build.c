@@ -6,6 +6,7 @@
 #include "jit/build.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,8 @@ struct cbn__builder {
     uint32_t timeout_ms;
     struct cbn__build_peers peers;
     pthread_mutex_t open_lock;
-    struct cbn__nvrtc *nvrtc; /* NULL until the first need; then never changed */
+    struct cbn__nvrtc *nvrtc;            /* NULL until the first need; then never changed */
+    atomic_uint_least32_t child_version; /* of the last child that compiled; 0: none did */
 };
 
 static bool copy_text(const char *text, char **ret_copy)
@@ -127,25 +129,49 @@ static int32_t build_alone(struct cbn__builder *builder, const struct cbn__spec 
     return status;
 }
 
+/* 0: not known, which no failure is believed of. The build that follows says why. */
+static uint32_t own_version(struct cbn__builder *builder)
+{
+    struct cbn__nvrtc *nvrtc = NULL;
+    if (builder->builder_path)
+        return atomic_load_explicit(&builder->child_version, memory_order_relaxed);
+    return obtain_nvrtc(builder, &nvrtc, NULL) == CBN_STATUS_OK ? cbn__nvrtc_version(nvrtc) : 0;
+}
+
+static bool ask_peers(struct cbn__builder *builder, const struct cbn__hash *key, struct cbn_error *ret_err)
+{
+    uint32_t version = own_version(builder);
+    return version && builder->peers.ask(builder->peers.user, key, version, ret_err);
+}
+
+/* After a build of this builder's own. */
+static void tell_peers(struct cbn__builder *builder, const struct cbn__hash *key, int32_t status,
+                       const struct cbn__build *build, const struct cbn_error *failure)
+{
+    bool refused = status != CBN_STATUS_OK && cbn__nvrtc_refused(failure);
+    if (status == CBN_STATUS_OK || refused)
+        atomic_store_explicit(&builder->child_version, build->compiler_version, memory_order_relaxed);
+    if (refused && build->compiler_version)
+        builder->peers.tell(builder->peers.user, key, build->compiler_version, failure);
+}
+
 int32_t cbn__build_run(struct cbn__builder *builder, const struct cbn__spec *spec, struct cbn__build *ret_build,
                        struct cbn_error *err)
 {
-    const struct cbn__build_peers *peers = &builder->peers;
     CBN__BUF_AUTO record = CBN__BUF_INIT;
     struct cbn_error failure = {0};
     cbn__build_done(ret_build);
     *ret_build = (struct cbn__build)CBN__BUILD_INIT;
-    if (!peers->ask)
+    if (!builder->peers.ask)
         return build_alone(builder, spec, ret_build, err);
     cbn__key_record(spec, &record);
     if (record.failed)
         return cbn__error_no_memory(err);
     struct cbn__hash key = cbn__key_hash(cbn__buf_blob(&record));
     int32_t status = CBN_STATUS_COMPILE_FAILED;
-    if (!peers->ask(peers->user, &key, &failure)) {
+    if (!ask_peers(builder, &key, &failure)) {
         status = build_alone(builder, spec, ret_build, &failure);
-        if (status == CBN_STATUS_COMPILE_FAILED)
-            peers->tell(peers->user, &key, &failure);
+        tell_peers(builder, &key, status, ret_build, &failure);
     }
     if (status != CBN_STATUS_OK && err)
         *err = failure;

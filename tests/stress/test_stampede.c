@@ -257,6 +257,72 @@ START_TEST(the_first_builder_fails)
 }
 END_TEST
 
+/* A failure that is a process's own. */
+struct trouble {
+    const char *name, *value;
+    bool in_child;   /* builds run in a child, which is this program */
+    bool is_refused; /* by its compiler */
+};
+static const struct trouble troubles[] = {
+    {"FAKE_NVRTC_KILL", "9", true, false},
+    {"FAKE_NVRTC_VERSION", "12.0", false, true},
+};
+
+/* One call in a process of its own; a troubled one must fail to build, another must build. */
+static pid_t start_one(const struct trouble *trouble, bool is_troubled)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    struct cbn_runtime_options options = case_options(STUB);
+    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    options.builder_path = trouble->in_child ? "/proc/self/exe" : NULL;
+    options.flight_timeout_ms = LONG_MS;
+    if (is_troubled) {
+        (void)setenv(trouble->name, trouble->value, 1);
+        if (trouble->is_refused)
+            (void)setenv("FAKE_NVRTC_FAIL", "1", 1);
+    }
+    create_runtime(&options);
+    int32_t status = refuse(&args);
+    if (status != (is_troubled ? CBN_STATUS_COMPILE_FAILED : CBN_STATUS_OK))
+        (void)fprintf(stderr, "%s: %s\n", is_troubled ? "troubled" : "sound", error.message);
+    bool waited = stats_now().flight_waits == 1;
+    cbn_runtime_destroy(runtime);
+    _exit(is_troubled ? status != CBN_STATUS_COMPILE_FAILED : status != CBN_STATUS_OK ? 1 : waited ? 0 : 2);
+}
+
+static void expect_end(pid_t pid)
+{
+    int wait_status = 0;
+    ck_assert_int_eq(waitpid(pid, &wait_status, 0), pid);
+    ck_assert_msg(wait_status == 0, "wait status 0x%x", wait_status);
+}
+
+/* Two fail while a sound one waits, which is stopped so that the second is tried before it: it builds all the same. */
+START_TEST(the_trouble_of_two_is_not_the_third_s)
+{
+    int wait_status = 0;
+    cbn_runtime_destroy(runtime);
+    runtime = NULL;
+    pid_t first = start_one(&troubles[_i], true);
+    while (compiles_counted() < 1)
+        ;
+    pid_t sound = start_one(&troubles[_i], false);
+    cbn__clock_sleep_ns(BUILD_MS / 2 * (uint64_t)NS_PER_MS);
+    ck_assert_int_eq(kill(sound, SIGSTOP), 0);
+    ck_assert_int_eq(waitpid(sound, &wait_status, WUNTRACED), sound);
+    ck_assert(WIFSTOPPED(wait_status));
+    expect_end(first);
+    expect_end(start_one(&troubles[_i], true));
+    ck_assert_int_eq(compiles_counted(), 2);
+    ck_assert_int_eq(kill(sound, SIGCONT), 0);
+    expect_end(sound);
+    ck_assert_int_eq(compiles_counted(), 3);
+    expect_one_entry();
+}
+END_TEST
+
 /* Stopped in its build: the others wait for one deadline and build; awake, it ends what it began. */
 START_TEST(the_builder_is_stopped)
 {
@@ -371,8 +437,10 @@ static void tear_down_stampede(void)
     tear_down_case();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--cubinet-builder") == 0)
+        return cbn_builder_main(argc, argv);
     Suite *suite = suite_create("stampede");
     TCase *cases = tcase_create("stampede");
     tcase_set_timeout(cases, 30);
@@ -381,6 +449,7 @@ int main(void)
     tcase_add_test(cases, the_builder_is_killed);
     tcase_add_test(cases, every_build_fails);
     tcase_add_test(cases, the_first_builder_fails);
+    tcase_add_loop_test(cases, the_trouble_of_two_is_not_the_third_s, 0, 2);
     tcase_add_test(cases, the_builder_is_stopped);
     tcase_add_loop_test(cases, a_lock_holder_is_stopped, 0, 2);
     tcase_add_loop_test(cases, a_lock_holder_is_stopped_on_a_warm_store, 0, 2);

@@ -40,6 +40,33 @@ static struct cbn__builder *make_builder(const char *nvrtc, const char *program,
     return builder;
 }
 
+/* Others who build the same key, as the builder sees them. */
+struct others {
+    int asked, told;
+    uint32_t version; /* of the last question or word */
+    bool know;        /* the answer */
+};
+
+static bool ask_others(void *user, const struct cbn__hash *key, uint32_t compiler_version, struct cbn_error *ret_err)
+{
+    struct others *others = user;
+    (void)key;
+    others->asked++;
+    others->version = compiler_version;
+    if (others->know)
+        *ret_err = (struct cbn_error){.status = CBN_STATUS_COMPILE_FAILED, .message = "theirs"};
+    return others->know;
+}
+
+static void tell_others(void *user, const struct cbn__hash *key, uint32_t compiler_version, const struct cbn_error *err)
+{
+    struct others *others = user;
+    (void)key;
+    ck_assert_uint_eq(err->domain, CBN_DOMAIN_NVRTC);
+    others->told++;
+    others->version = compiler_version;
+}
+
 static void set(const char *name, const char *value)
 {
     ck_assert_int_eq(setenv(name, value, 1), 0);
@@ -550,6 +577,43 @@ START_TEST(a_child_dies_with_its_parent)
 }
 END_TEST
 
+/* _i: in process, or in children. What NVRTC refused is told, with its version; what befell a child is not. */
+START_TEST(others_hear_of_what_nvrtc_refused_only)
+{
+    static const char *const own_troubles[][2] = {
+        {"FAKE_NVRTC_KILL", "9"}, {"TEST_CHILD", "exit"}, {"FAKE_NVRTC_BUILTINS", "libnvrtc-builtins.so.13.0"}};
+    struct sample sample;
+    struct others others = {0};
+    struct cbn__builder *builder = NULL;
+    struct cbn_error err = {0};
+    BUILD_AUTO build = CBN__BUILD_INIT;
+    const struct cbn__builder_options options = {.peers = {ask_others, tell_others, &others},
+                                                 .nvrtc_path = STUB,
+                                                 .builder_path = _i ? self : NULL,
+                                                 .timeout_ms = TIMEOUT_MS};
+    sample_init(&sample);
+    ck_assert_int_eq(cbn__builder_create(&options, &builder, NULL), CBN_STATUS_OK);
+    for (size_t i = _i ? 0 : 2; i < 3; i++) {
+        set(own_troubles[i][0], own_troubles[i][1]);
+        ck_assert_int_ne(cbn__build_run(builder, &sample.spec, &build, &err), CBN_STATUS_OK);
+        ck_assert_int_eq(unsetenv(own_troubles[i][0]), 0);
+    }
+    ck_assert_int_eq(others.told, 0);
+    ck_assert_int_eq(others.asked, _i ? 0 : 1); /* no child has said its version */
+    set("FAKE_NVRTC_FAIL", "1");
+    ck_assert_int_eq(cbn__build_run(builder, &sample.spec, &build, &err), CBN_STATUS_COMPILE_FAILED);
+    ck_assert_int_eq(others.told, 1);
+    ck_assert_uint_eq(others.version, 13000);
+    others = (struct others){.know = true};
+    ck_assert_int_eq(cbn__build_run(builder, &sample.spec, &build, &err), CBN_STATUS_COMPILE_FAILED);
+    ck_assert_str_eq(err.message, "theirs");
+    ck_assert_int_eq(others.asked, 1);
+    ck_assert_int_eq(others.told, 0);
+    ck_assert_uint_eq(others.version, 13000);
+    cbn__builder_destroy(builder);
+}
+END_TEST
+
 /* ---- the misbehaving build program ---- */
 
 static void say(int fd, const void *bytes, size_t size)
@@ -619,6 +683,7 @@ int main(int argc, char **argv)
     tcase_add_test(real, nvrtc_is_opened_on_first_need);
     tcase_add_test(real, the_log_is_read);
     tcase_set_timeout(children, 60);
+    tcase_add_loop_test(children, others_hear_of_what_nvrtc_refused_only, 0, 2);
     tcase_add_test(children, a_child_builds);
     tcase_add_test(children, a_childs_typed_errors_arrive);
     tcase_add_loop_test(children, a_child_that_dies_is_one_typed_error, 0, DEATH_COUNT);

@@ -1,6 +1,7 @@
 /*
- * Builds that fail while others wait for them: one more is tried, then those who waited get the error. Who did not wait
- * tries again. Among threads, among processes, and in a cabinet that has no folder.
+ * Builds that a compiler refuses while others wait for them: one more is tried, then those who waited and have that
+ * compiler get the error. Who did not wait, or has another, tries again. Among threads, among processes,
+ * and in a cabinet that has no folder.
  */
 #include "cache_fixture.h"
 
@@ -12,6 +13,8 @@
 #define LONG_MS 60000u
 #define WAITERS 6
 #define WORDS "told to fail"
+#define COMPILER 13000u
+#define OLDER 12000u
 
 enum outcome { HIT = 'h', BUILT = 'b', FAILED = 'f', INHERITED = 'i', WRONG = 'w' };
 
@@ -21,17 +24,17 @@ static struct cbn__hash hash_of(uint64_t which)
     return cbn__hash_blob(RECORD(key));
 }
 
-static void fail_build(struct cbn__cabinet *cabinet, const struct cbn__hash *key)
+static void fail_build(struct cbn__cabinet *cabinet, const struct cbn__hash *key, uint32_t compiler)
 {
     struct cbn_error error = {.status = CBN_STATUS_COMPILE_FAILED, .domain = CBN_DOMAIN_NVRTC, .native_code = 6};
     (void)snprintf(error.message, sizeof(error.message), WORDS);
-    cbn__flight_fail(cabinet, key, &error);
+    cbn__flight_fail(cabinet, key, compiler, &error);
 }
 
-static bool inherits(struct cbn__cabinet *cabinet, const struct cbn__hash *key)
+static bool inherits(struct cbn__cabinet *cabinet, const struct cbn__hash *key, uint32_t compiler)
 {
     struct cbn_error error = {0};
-    if (!cbn__flight_inherit(cabinet, key, &error))
+    if (!cbn__flight_inherit(cabinet, key, compiler, &error))
         return false;
     ck_assert_int_eq(error.status, CBN_STATUS_COMPILE_FAILED);
     ck_assert_uint_eq(error.domain, CBN_DOMAIN_NVRTC);
@@ -50,10 +53,10 @@ static enum outcome miss(struct cbn__cabinet *cabinet, bool build_fails)
         return WRONG;
     if (find(cabinet, 1, 1000) == CBN__LOOKUP_HIT) {
         outcome = HIT;
-    } else if (!inherits(cabinet, &key)) {
+    } else if (!inherits(cabinet, &key, COMPILER)) {
         outcome = build_fails ? FAILED : BUILT;
         if (build_fails)
-            fail_build(cabinet, &key);
+            fail_build(cabinet, &key, COMPILER);
         else if (put(cabinet, 1, 1000, 13000) != CBN_STATUS_OK)
             outcome = WRONG;
     }
@@ -118,7 +121,7 @@ static void fail_before_threads(struct cbn__cabinet *cabinet, bool builds_fail, 
         hear(ready[0]);
     for (int i = 0; i < WAITERS; i++)
         await_sleep(getpid(), waiters[i].thread);
-    fail_build(cabinet, &key);
+    fail_build(cabinet, &key, COMPILER);
     cbn__flight_end(&flight);
     for (int i = 0; i < WAITERS; i++) {
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
@@ -190,7 +193,7 @@ START_TEST(processes_that_waited_get_the_second_error)
         hear(ready[0]);
     for (int i = 0; i < WAITERS; i++)
         await_sleep(waiters[i], waiters[i]);
-    fail_build(cabinet, &key);
+    fail_build(cabinet, &key, COMPILER);
     cbn__flight_end(&flight);
     for (int i = 0; i < WAITERS; i++) {
         char outcome = 0;
@@ -287,8 +290,8 @@ START_TEST(without_a_flight_nothing_is_said)
     struct cbn__cabinet *cabinet = open_kind(&scratch, true);
     struct cbn__hash key = hash_of(1);
     for (int i = 0; i < 3; i++)
-        fail_build(cabinet, &key);
-    ck_assert(!inherits(cabinet, &key));
+        fail_build(cabinet, &key, COMPILER);
+    ck_assert(!inherits(cabinet, &key, COMPILER));
     ck_assert_int_lt(file_bytes(in(&scratch, "cache/lock")), CBN__FAILURE_FIRST_BYTE); /* no slot was written */
     cbn__cabinet_close(cabinet);
 }
@@ -316,17 +319,58 @@ START_TEST(a_busy_key_is_seen)
 }
 END_TEST
 
+/* Told in turn by compilers of a flight's holder; 0 ends. Who asks began to wait before. */
+START_TEST(a_compiler_is_believed_of_itself_only)
+{
+    static const struct {
+        uint32_t told[6];
+        bool own, older; /* believed by who has COMPILER, by who has OLDER */
+    } forms[] = {
+        {{COMPILER}, false, false},
+        {{COMPILER, COMPILER}, true, false},
+        {{OLDER, OLDER}, false, true},
+        {{OLDER, COMPILER}, false, false},
+        {{COMPILER, OLDER, COMPILER, OLDER}, false, false},
+        {{COMPILER, OLDER, OLDER}, false, true},
+        {{OLDER, OLDER, COMPILER, COMPILER}, true, false},
+    };
+    SCRATCH_AUTO scratch = scratch_make();
+    struct cbn__cabinet *cabinet = open_kind(&scratch, _i);
+    for (size_t form = 0; form < sizeof(forms) / sizeof(forms[0]); form++) {
+        struct cbn__flight flight;
+        struct cbn__hash key = hash_of(100 + form);
+        ck_assert_int_eq(cbn__flight_begin(cabinet, &key, LONG_MS, &flight, NULL), CBN_STATUS_OK);
+        for (const uint32_t *told = forms[form].told; *told; told++)
+            fail_build(cabinet, &key, *told);
+        ck_assert_msg(inherits(cabinet, &key, COMPILER) == forms[form].own, "form %zu", form);
+        ck_assert_msg(inherits(cabinet, &key, OLDER) == forms[form].older, "form %zu", form);
+        ck_assert(!inherits(cabinet, &key, 0));
+        fail_build(cabinet, &key, 0); /* says nothing */
+        ck_assert(!inherits(cabinet, &key, 0));
+        ck_assert_int_eq(inherits(cabinet, &key, COMPILER), forms[form].own);
+        cbn__flight_end(&flight);
+        /* Who comes now believes none of it. */
+        ck_assert_int_eq(cbn__flight_begin(cabinet, &key, LONG_MS, &flight, NULL), CBN_STATUS_OK);
+        ck_assert(!inherits(cabinet, &key, COMPILER) && !inherits(cabinet, &key, OLDER));
+        cbn__flight_end(&flight);
+    }
+    cbn__cabinet_close(cabinet);
+}
+END_TEST
+
 START_TEST(any_changed_byte_of_a_slot_counts)
 {
     struct cbn__hash key = hash_of(1), other = hash_of(2);
-    struct cbn__failure failure = {.count = 7, .error = {.status = 6, .domain = 3, .native_code = -5}}, again;
+    struct cbn__failure failure = {.count = 7, .compiler = COMPILER}, again;
     uint8_t bytes[CBN__FAILURE_BYTES] = {0};
     ck_assert(cbn__failure_decode(bytes, &key, &again));
     ck_assert_uint_eq(again.count, 0);
+    failure.error = (struct cbn_error){.status = 6, .domain = 3, .native_code = -5};
     memset(failure.error.message, 'x', CBN_ERROR_MESSAGE_BYTES - 1);
     cbn__failure_encode(&key, &failure, bytes);
     ck_assert(cbn__failure_decode(bytes, &key, &again));
     ck_assert_uint_eq(again.count, 7);
+    ck_assert_uint_eq(again.compiler, COMPILER);
     ck_assert_mem_eq(&again.error, &failure.error, sizeof(again.error));
     ck_assert(cbn__failure_decode(bytes, &other, &again));
     ck_assert_uint_eq(again.count, 0);
@@ -376,6 +420,7 @@ int main(void)
     tcase_add_test(cases, beside_a_stalled_store_nobody_waits_for_a_build);
     tcase_add_test(cases, without_a_flight_nothing_is_said);
     tcase_add_loop_test(cases, a_busy_key_is_seen, 0, 2);
+    tcase_add_loop_test(cases, a_compiler_is_believed_of_itself_only, 0, 2);
     tcase_add_test(cases, any_changed_byte_of_a_slot_counts);
     tcase_add_test(cases, a_slot_that_cannot_be_read_says_nothing);
     suite_add_tcase(suite, cases);

@@ -195,9 +195,10 @@ int32_t cbn__flight_begin(struct cbn__cabinet *cabinet, const struct cbn__hash *
                           struct cbn__flight *ret_flight, bool *ret_waited);
 void cbn__flight_end(struct cbn__flight *flight);
 /*
- * For the thread that holds the key's flight. compiler: major * 1000 + minor, 0 where it is not known. inherit: while it
- * waited a compiler of that version refused the source twice in others' hands, and *ret_err is what it said last; never
- * for 0. fail: its own compiler refused the source, as one of that version would wherever it is tried; 0 says nothing.
+ * For the thread that holds the key's flight. compiler: major * 1000 + minor, 0 where it is not known. inherit: while
+ * it waited a compiler of that version refused the source twice in others' hands, and *ret_err is what it said last;
+ * never for 0. fail: its own compiler refused the source, as one of that version would wherever it is tried; 0 says
+ * nothing.
  */
 bool cbn__flight_inherit(struct cbn__cabinet *cabinet, const struct cbn__hash *key, uint32_t compiler,
                          struct cbn_error *ret_err);

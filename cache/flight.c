@@ -2,10 +2,10 @@
  * Single flight: one build per key. Threads meet at a node in the registry's table; processes at a byte of the
  * overlay's lock file, each flight through a description of its own, so that the lock dies with its holder.
  *
- * A build that a compiler refused twice while a thread with the same compiler waited is not tried a third time by it: it
- * gets the error. Who comes later tries again. Nor is a flight waited for that cannot help: when the builder could not
- * store what it built, or the store's lock did not come free the last time, each builds for itself, all at once and not
- * one after the other.
+ * A build that a compiler refused twice while a thread with the same compiler waited is not tried a third time by it:
+ * it gets the error. Who comes later tries again. Nor is a flight waited for that cannot help: when the builder could
+ * not store what it built, or the store's lock did not come free the last time, each builds for itself, all at once
+ * and not one after the other.
  *
  * Locks: flights.mutex guards the table and every node; nothing waits for the file while it is held.
  */

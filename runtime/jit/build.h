@@ -11,11 +11,12 @@
 struct cbn__builder;
 
 /*
- * Others who build the same key. tell: NVRTC of that version compiled the source and refused it (NVRTC_ERROR_COMPILATION,
- * in this process or in a child). Nothing else is told: a child that was killed, did not start, ran past its time or gave
- * no result, and what a host lacks, say nothing about another. ask: the same version refused it in others' hands while
- * this thread waited for them, with *ret_err. Asked only where the version is known: in process NVRTC is opened for it;
- * with children it is that of the last child that compiled. thread: any; no lock is held.
+ * Others who build the same key. tell: NVRTC of that version compiled the source and refused it
+ * (NVRTC_ERROR_COMPILATION, in this process or in a child). Nothing else is told: a child that was killed, did not
+ * start, ran past its time or gave no result, and what a host lacks, say nothing about another. ask: the same version
+ * refused it in others' hands while this thread waited for them, with *ret_err. Asked only where the version is
+ * known: in process NVRTC is opened for it; with children it is that of the last child that compiled. thread: any; no
+ * lock is held.
  */
 struct cbn__build_peers {
     bool (*ask)(void *user, const struct cbn__hash *key, uint32_t compiler_version, struct cbn_error *ret_err);

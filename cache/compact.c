@@ -119,8 +119,7 @@ static int32_t need_sound_runs(struct cbn__store *store, struct cbn_error *err)
         return CBN_STATUS_OK;
     if (code == ENOMEM)
         return cbn__error_no_memory(err);
-    atomic_store(&store->condemned, true);
-    atomic_store(&store->failed, true);
+    cbn__session_judge(store, MDB_CORRUPTED);
     return cbn__error_own(err, CBN_STATUS_DAMAGED, "%s is damaged (%s); it is salvaged when it is next opened",
                           store->data_path, problem);
 }

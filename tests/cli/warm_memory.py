@@ -4,17 +4,14 @@
 The largest process of all, times as many as run at once, must fit: with the stub 200 kernels with sixteen builds at
 once; with the real NVRTC a few kernels (CBN_SWEEP=full: all of them, two at once) tell how large a build is.
 """
-import argparse
 import json
 import os
 import re
 import resource
-import shutil
 import subprocess
 import sys
-import tempfile
 
-from warm_processes import DEADLINE_S, SKIPPED, Bench
+from warm_processes import DEADLINE_S, SKIPPED, run_in_bench
 from warm_ranks import ARCHES, MANIFEST
 
 BOUND_KIB = 4 << 20
@@ -69,15 +66,7 @@ def main():
     if "ASAN_OPTIONS" in os.environ:
         print("skipped: the sanitizer's memory is not the tool's")
         return SKIPPED
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--cubinet", required=True)
-    parser.add_argument("--fake", required=True)
-    top = tempfile.mkdtemp(prefix="cubinet-cli-")
-    try:
-        run(Bench(parser.parse_args(), top))
-    finally:
-        shutil.rmtree(top, ignore_errors=True)
-    return 0
+    return run_in_bench(lambda bench, _: run(bench))
 
 
 if __name__ == "__main__":

@@ -170,18 +170,24 @@ def full_disk(bench):
 CASES = {"one_build": one_build, "interrupt": interrupt, "killed": killed, "full_disk": full_disk}
 
 
-def main():
-    parser = argparse.ArgumentParser()
+def run_in_bench(run, parser=None):
+    """run(bench, arguments) in a folder of its own, which goes when it is done."""
+    parser = parser or argparse.ArgumentParser()
     parser.add_argument("--cubinet", required=True)
     parser.add_argument("--fake", required=True)
-    parser.add_argument("case", choices=CASES)
     arguments = parser.parse_args()
     top = tempfile.mkdtemp(prefix="cubinet-cli-")
     try:
-        CASES[arguments.case](Bench(arguments, top))
+        run(Bench(arguments, top), arguments)
     finally:
         shutil.rmtree(top, ignore_errors=True)
     return 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("case", choices=CASES)
+    return run_in_bench(lambda bench, arguments: CASES[arguments.case](bench), parser)
 
 
 if __name__ == "__main__":

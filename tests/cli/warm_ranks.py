@@ -3,16 +3,13 @@
 
 Every build takes 100 ms; one rank alone, with one build at a time, takes the sum.
 """
-import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
-from warm_processes import Bench
+from warm_processes import run_in_bench
 
 RANKS = 4
 KEYS = 50
@@ -53,15 +50,7 @@ def run(bench):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--cubinet", required=True)
-    parser.add_argument("--fake", required=True)
-    top = tempfile.mkdtemp(prefix="cubinet-cli-")
-    try:
-        run(Bench(parser.parse_args(), top))
-    finally:
-        shutil.rmtree(top, ignore_errors=True)
-    return 0
+    return run_in_bench(lambda bench, _: run(bench))
 
 
 if __name__ == "__main__":

@@ -502,10 +502,13 @@ CBN_INLINE bool next_is_full(const job &j, const reader &r)
     return __all_sync(0xFFFFFFFFu, barrier_done(full_barrier(j, r.multiply.stage), r.multiply.parity));
 }
 
-/* Promotes the fill in `now`, and starts the next in `then`: before, if it is there, or else after. */
+/*
+ * Promotes the fill in `now`, and starts the next in `then`: before, if it is there, or else after. Two fills at once hold
+ * two stages; where tokens make stages large and few (BM above 32) that costs more than it hides.
+ */
 CBN_INLINE void turn(accumulators &total, parts &now, parts &then, const job &j, reader &r, int fill, u32 w_scales)
 {
-    if (next_is_full(j, r)) {
+    if (BM <= 32 && next_is_full(j, r)) {
         multiply_fill(then, j, r, fill + 1);
         promote_fill<DEPTH>(total, now, j, r, fill, w_scales);
     } else {

@@ -28,7 +28,7 @@ constexpr int STAGE_BYTES = DEPTH * (W_BYTES + (FUSED ? 0 : A_BYTES));
 constexpr int STAGE_COST = STAGE_BYTES + 16; /* with its two barriers */
 constexpr int ROW_SCALES = W_GRAN == GRAN_ROW ? TILE_ROWS : 1;
 constexpr int EXCHANGE_BYTES = TILE_ROWS * BM * 4; /* what one CTA receives, whatever the cluster */
-constexpr int RESIDENT = BM <= 32 ? 3 : 2;         /* CTAs of an SM that registers must leave room for */
+constexpr int RESIDENT = 3;                        /* CTAs of an SM that registers must leave room for */
 constexpr int BARRIER_MATH = 1, BARRIER_ALL = 2;   /* named barriers; 0 is __syncthreads */
 constexpr bool LATE_TRIGGER = BM > 32; /* dependents that come early take slots that this kernel's own CTAs need */
 
@@ -502,13 +502,10 @@ CBN_INLINE bool next_is_full(const job &j, const reader &r)
     return __all_sync(0xFFFFFFFFu, barrier_done(full_barrier(j, r.multiply.stage), r.multiply.parity));
 }
 
-/*
- * Promotes the fill in `now`, and starts the next in `then`: before, if it is there, or else after. Two fills at once hold
- * two stages; where tokens make stages large and few (BM above 32) that costs more than it hides.
- */
+/* Promotes the fill in `now`, and starts the next in `then`: before, if it is there, or else after. */
 CBN_INLINE void turn(accumulators &total, parts &now, parts &then, const job &j, reader &r, int fill, u32 w_scales)
 {
-    if (BM <= 32 && next_is_full(j, r)) {
+    if (next_is_full(j, r)) {
         multiply_fill(then, j, r, fill + 1);
         promote_fill<DEPTH>(total, now, j, r, fill, w_scales);
     } else {
@@ -517,7 +514,18 @@ CBN_INLINE void turn(accumulators &total, parts &now, parts &then, const job &j,
     }
 }
 
-CBN_INLINE void run_groups(accumulators &total, const job &j, reader &r, u32 w_scales)
+/* Two fills at once hold two stages and twice the registers; above 32 tokens stages are large, and that does not pay. */
+CBN_INLINE void run_groups_singly(accumulators &total, const job &j, reader &r, u32 w_scales)
+{
+#pragma unroll 1
+    for (int fill = 0; fill < j.fills; fill++) {
+        parts part;
+        multiply_fill(part, j, r, fill);
+        promote_fill<0>(total, part, j, r, fill, w_scales);
+    }
+}
+
+CBN_INLINE void run_groups_in_pairs(accumulators &total, const job &j, reader &r, u32 w_scales)
 {
     parts even, odd;
     if (j.fills == 0)
@@ -660,7 +668,11 @@ CBN_INLINE void run_tiles(const swap_ab_args &p, const job &j)
         accumulators total = {};
         if (round + 1 < j.rounds)
             copy_weight_scales(p.gemm, j, tile + j.tile_step, buffer ^ 1);
-        run_groups(total, j, r, j.at.w_scales + (u32)(buffer * j.at.w_scales_bytes));
+        u32 w_scales = j.at.w_scales + (u32)(buffer * j.at.w_scales_bytes);
+        if constexpr (BM <= 32)
+            run_groups_in_pairs(total, j, r, w_scales);
+        else
+            run_groups_singly(total, j, r, w_scales);
         if (j.split == 1)
             store_fragments(p.gemm, j, total, (i64)tile * TILE_ROWS);
         else

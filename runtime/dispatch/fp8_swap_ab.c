@@ -82,15 +82,38 @@ static int64_t busiest_groups(int64_t tiles, int64_t groups, int64_t split, int6
 #define SLICE_MIN 6   /* below, the sum over the cluster costs more than the shorter stream saves */
 #define TOKEN_TILES 2 /* up to 128 tokens; within a budget of SMs, all their CTAs count */
 #define SPLIT_MAX 8   /* the largest cluster that every device with clusters has */
+#define SLICE_LONG 40 /* groups */
 
+/*
+ * Clusters that run at once with so many CTAs an SM: all of two, of more what fits the GPCs, about ten elevenths (measured
+ * on an H200 for 4 and 8: 30 and 15 with one CTA an SM, 62 and 30 with two, 92 and 45 with three).
+ */
+static int64_t resident_clusters(int64_t split, int64_t per_sm, int64_t sms)
+{
+    int64_t usable = split > 2 ? sms * 10 / 11 : sms;
+    int64_t clusters = usable * per_sm / split;
+    return clusters < 1 ? 1 : clusters;
+}
+
+/* Over SLICE_LONG groups up to clusters of four, and whatever shared memory could not hold the scales of. */
+static bool is_long(int64_t groups, int64_t split)
+{
+    int64_t slice = cbn__geometry_ceil(groups, split);
+    return slice >= CBN__SWAP_AB_SLICE_END || (split < 4 && slice > SLICE_LONG);
+}
+
+/* Long slices lie unevenly on the SMs at the end; clusters of eight pay where all of them run at once. */
 static int64_t choose_split(int64_t tiles, int64_t groups, int64_t sms)
 {
-    int64_t best = 1, best_cost = busiest_groups(tiles, groups, 1, sms);
-    for (int64_t split = 2; split <= SPLIT_MAX && split * TOKEN_TILES <= sms; split *= 2) {
-        bool too_long = cbn__geometry_ceil(groups, best) >= CBN__SWAP_AB_SLICE_END;
+    int64_t best = 1;
+    while (best < SPLIT_MAX && best * 2 * TOKEN_TILES <= sms && is_long(groups, best))
+        best *= 2;
+    int64_t best_cost = busiest_groups(tiles, groups, best, sms);
+    for (int64_t split = best * 2; split <= SPLIT_MAX && split * TOKEN_TILES <= sms; split *= 2) {
         int64_t cost = busiest_groups(tiles, groups, split, sms);
         bool gains = cbn__geometry_product(cost, 25) < cbn__geometry_product(best_cost, 22);
-        if (!too_long && (groups / split < SLICE_MIN || !gains))
+        bool fits = split < SPLIT_MAX || tiles <= resident_clusters(split, 3, sms);
+        if (groups / split < SLICE_MIN || !gains || !fits)
             continue;
         best = split;
         best_cost = cost;
@@ -138,23 +161,11 @@ static struct shared_need shared_need_of(const int64_t *params, const int64_t *f
     return need;
 }
 
-/*
- * Clusters that run at once with so many CTAs an SM: all of two, of more what fits the GPCs, about ten elevenths (measured
- * on an H200 for 4 and 8: 30 and 15 with one CTA an SM, 62 and 30 with two, 92 and 45 with three).
- */
-static int64_t resident_clusters(int64_t split, int64_t per_sm, int64_t sms)
-{
-    int64_t usable = split > 2 ? sms * 10 / 11 : sms;
-    int64_t clusters = usable * per_sm / split;
-    return clusters < 1 ? 1 : clusters;
-}
-
 #define KIB INT64_C(1024)
 #define SHARED_ONE (220 * KIB)  /* one CTA an SM */
 #define SHARED_TWO (112 * KIB)  /* two: the next kernel's ring fills while this one runs */
 #define SHARED_THREE (74 * KIB) /* three */
 #define SLICE_SHORT 20          /* groups: a ring of SHARED_TWO holds most of them */
-#define SLICE_LONG 40           /* groups: three small rings an SM would lag behind two larger ones */
 #define SLICE_TINY 8            /* groups: a CTA's start and end show, unless another one works meanwhile */
 
 struct cut {
@@ -168,18 +179,21 @@ static struct cut stride_over(int64_t tiles, int64_t limit, int64_t shared_bytes
     return (struct cut){cbn__geometry_ceil(tiles, rounds), rounds, shared_bytes};
 }
 
-/* All tiles at once where they fit the SMs, else clusters that stride over them. */
+/*
+ * All tiles at once, in as many CTAs an SM as they need. More than fit stride over the tiles where that leaves few SMs
+ * without a cluster, and are left to the hardware's waves where it would.
+ */
 static struct cut cut_of(int64_t tiles, int64_t split, int64_t slice, int64_t sms)
 {
     if (tiles <= resident_clusters(split, 1, sms))
         return (struct cut){tiles, 1, slice <= SLICE_SHORT ? SHARED_TWO : SHARED_ONE};
-    if (tiles <= resident_clusters(split, 2, sms))
-        return (struct cut){tiles, 1, slice > SLICE_LONG ? SHARED_TWO : SHARED_THREE};
     if (tiles <= resident_clusters(split, 3, sms))
         return (struct cut){tiles, 1, SHARED_THREE};
     if (slice <= SLICE_TINY)
         return stride_over(tiles, resident_clusters(split, 2, sms), SHARED_THREE);
-    return stride_over(tiles, resident_clusters(split, 1, sms), SHARED_ONE);
+    int64_t limit = resident_clusters(split, split < 4 ? 3 : 2, sms);
+    struct cut cut = stride_over(tiles, limit, split < 4 ? SHARED_THREE : SHARED_TWO);
+    return cut.clusters * 10 >= limit * 9 ? cut : (struct cut){tiles, 1, SHARED_THREE};
 }
 
 void cbn__swap_ab_place(const int64_t *params, const int64_t *facts, struct cbn_geometry *ret_geometry)

@@ -147,7 +147,7 @@ static const struct cbn_guard reference_wgmma[] = {GUARD("arch", EQ, CBN_ARCH(90
  * The default policy, from measurements on an H200 (132 SMs). Tokens that every CTA quantises for itself pay while they
  * are few and the CTA's slice is short; weights streamed once win over the portable kernel up to two tiles of tokens.
  */
-static const struct cbn_guard default_swap_ab_fused[] = {GUARD("arch", EQ, CBN_ARCH(90, 'a')), GUARD_RANGE("m", 1, 9),
+static const struct cbn_guard default_swap_ab_fused[] = {GUARD("arch", EQ, CBN_ARCH(90, 'a')), GUARD_RANGE("m", 1, 5),
                                                          GUARD("slice", LT, 17)};
 static const struct cbn_guard default_swap_ab[] = {GUARD("arch", EQ, CBN_ARCH(90, 'a')), GUARD_RANGE("m", 1, 129)};
 

@@ -24,7 +24,7 @@ struct alignas(64) tensor_map {
 
 struct swap_ab_args {
     gemm_args gemm;
-    u64 fetch_early;
+    u64 fetch_early, trigger;
     tensor_map w, w_tail, a, a_tail;
 };
 

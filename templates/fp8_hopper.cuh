@@ -36,6 +36,20 @@ CBN_INLINE void store_shared_4(u32 address, const u32 (&words)[4])
                  : "memory");
 }
 
+CBN_INLINE void load_shared_4(u32 address, u32 (&words)[4])
+{
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(address));
+}
+
+/* Two 8x8 matrices of 16 bits, columns to rows of 16 bytes; lanes 0-7 and 8-15 name the rows of each. */
+CBN_INLINE void store_transposed(u32 row, u32 first, u32 second)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(row), "r"(first), "r"(second)
+                 : "memory");
+}
+
 CBN_INLINE u32 shared_address(const void *pointer)
 {
     return (u32)__cvta_generic_to_shared(pointer);

@@ -2,19 +2,21 @@
  * fp8_swap_ab: D[M,N] = A[M,K] . W[N,K]^T (+ bias) for few tokens on sm_90a, promoted to fp32 every 128 of K.
  *
  * Macros: IN (E4M3: codes come; else A is quantised inside), OUT, A_SCALE, W_SCALE, W_GRAN, BIAS, POW2, PROPAGATE, PDL,
- * VEC, BM (tokens of a tile: the n of the wgmma), DEPTH (K groups of a stage).
+ * VEC, BM (tokens of a tile: the n of the wgmma), DEEP (stages of twice as many K groups).
  *
  * D^T = W . A^T: 64 rows of W fill the m side of the wgmma, the tokens its n side. The CTAs of a cluster share a tile's
  * K: CTA i of `split` takes the groups [i G / split, (i + 1) G / split). A producer warp streams W (and codes) through a
- * ring; a warpgroup multiplies and promotes the CTA's groups in ascending order; then the CTAs' sums go, as they lie in
- * registers, to the CTA that owns those rows, which adds them in the order of the cluster. grid.x counts the CTAs of all
- * clusters, which stride over the tiles of W; grid.y the tiles of tokens.
+ * ring; where codes are made inside, helper warps make them beside the math warps. A warpgroup multiplies and promotes the
+ * CTA's groups in ascending order; then the CTAs' sums go, as they lie in registers, to the CTA that owns those rows,
+ * which adds them in the order of the cluster. grid.x counts the CTAs of all clusters, which stride over the tiles of W;
+ * grid.y the tiles of tokens.
  *
  * Order of the arithmetic: a CTA's total = fma(part, RN(sa * sw), total) over its groups, ascending; the totals added
- * from CTA 0 on; at the end RN(sum + bias), rounded once to OUT. None of it depends on M, BM or DEPTH.
+ * from CTA 0 on; at the end RN(sum + bias), rounded once to OUT. None of it depends on M, BM or DEEP.
  *
  * Shared memory, from a base at a multiple of 1024 (runtime/dispatch/fp8_swap_ab.c counts the same):
- * ring; A's codes where they are made inside; exchange; scales of A; scales of W, twice; barriers.
+ * ring; A's codes where they are made inside; exchange, or output where K is not cut; scales of A; scales of W, twice;
+ * barriers.
  */
 #include "fp8_hopper.cuh"
 
@@ -22,15 +24,21 @@ constexpr bool FUSED = IN != DTYPE_E4M3;
 constexpr int IN_BYTES = dtype_bytes(IN), OUT_BYTES = dtype_bytes(OUT);
 constexpr int TILE_ROWS = 64;
 constexpr int TOKEN_BLOCKS = BM / 8;
-constexpr int MATH_WARPS = 4, MATH_THREADS = 32 * MATH_WARPS, THREADS = MATH_THREADS + 32;
+constexpr int MATH_WARPS = 4, MATH_THREADS = 32 * MATH_WARPS, RING_THREADS = MATH_THREADS + 32;
+constexpr int HELPER_WARPS = FUSED ? 4 : 0, QUANTIZE_WARPS = MATH_WARPS + HELPER_WARPS;
+constexpr int THREADS = RING_THREADS + 32 * HELPER_WARPS;
 constexpr int W_BYTES = TILE_ROWS * GROUP, A_BYTES = BM * GROUP;
-constexpr int STAGE_BYTES = DEPTH * (W_BYTES + (FUSED ? 0 : A_BYTES));
+constexpr int STAGE_GROUPS = BM > 32 ? 1 : (BM > 16 ? 1 : 2) << DEEP; /* groups of K */
+constexpr int STAGE_BYTES = STAGE_GROUPS * (W_BYTES + (FUSED ? 0 : A_BYTES));
 constexpr int STAGE_COST = STAGE_BYTES + 16; /* with its two barriers */
 constexpr int ROW_SCALES = W_GRAN == GRAN_ROW ? TILE_ROWS : 1;
 constexpr int EXCHANGE_BYTES = TILE_ROWS * BM * 4; /* what one CTA receives, whatever the cluster */
 constexpr int RESIDENT = 3;                        /* CTAs of an SM that registers must leave room for */
-constexpr int BARRIER_MATH = 1, BARRIER_ALL = 2;   /* named barriers; 0 is __syncthreads */
-constexpr bool LATE_TRIGGER = BM > 32; /* dependents that come early take slots that this kernel's own CTAs need */
+constexpr int BARRIER_MATH = 1, BARRIER_RING = 2, BARRIER_CODES = 3; /* named barriers; 0 is __syncthreads */
+constexpr bool STAGED = OUT_BYTES == 2; /* output goes through shared memory where K is not cut */
+
+/* When dependents are launched (runtime/dispatch/fp8_swap_ab.h): at the top, after the PDL wait, after the last load. */
+constexpr u64 TRIGGER_TOP = 0, TRIGGER_WAITED = 1, TRIGGER_LOADED = 2;
 
 static_assert(A_BYTES % 1024 == 0, "a swizzle atom is 1024 bytes");
 static_assert(!FUSED || A_SCALE == SCALE_FP32, "scales made inside are fp32");
@@ -88,7 +96,7 @@ CBN_INLINE job job_of(const gemm_args &p, u32 base)
     j.whole = (int)(p.k / GROUP);
     j.groups.first = (int)((i64)j.rank * groups >> shift);
     j.groups.count = (int)((i64)(j.rank + 1) * groups >> shift) - j.groups.first;
-    j.fills = (j.groups.count + DEPTH - 1) / DEPTH;
+    j.fills = (j.groups.count + STAGE_GROUPS - 1) / STAGE_GROUPS;
     j.first_tile = (int)(blockIdx.x >> shift);
     j.tile_step = (int)(gridDim.x >> shift);
     j.rounds = ((int)((p.n + TILE_ROWS - 1) / TILE_ROWS) - j.first_tile + j.tile_step - 1) / j.tile_step;
@@ -98,8 +106,8 @@ CBN_INLINE job job_of(const gemm_args &p, u32 base)
     j.pitch = j.bulk ? (int)p.sa_col : BM;
 
     int slice = (groups + j.split - 1) >> shift;
-    int codes_bytes = FUSED ? (slice + 2 * DEPTH - 1) / DEPTH * DEPTH * A_BYTES : 0;
-    int exchange_bytes = j.split > 1 ? EXCHANGE_BYTES : 0;
+    int codes_bytes = FUSED ? (slice + 2 * STAGE_GROUPS - 1) / STAGE_GROUPS * STAGE_GROUPS * A_BYTES : 0;
+    int exchange_bytes = j.split > 1 ? EXCHANGE_BYTES : STAGED ? EXCHANGE_BYTES / 2 : 0;
     int a_scales_bytes = (slice + 4) * BM * 4;
     j.at.w_scales_bytes = (slice + 4) * ROW_SCALES * 4;
     int fixed = 1024 + codes_bytes + exchange_bytes + a_scales_bytes + 2 * j.at.w_scales_bytes + 32 + 64;
@@ -186,29 +194,29 @@ CBN_INLINE void advance(cursor &c, const job &j)
 
 /* ---- the producer warp ---- */
 
-/* One box where the stage holds DEPTH whole groups, else group by group. */
+/* One box where the stage holds STAGE_GROUPS whole groups, else group by group. */
 CBN_INLINE void copy_stage(u32 to, const tensor_map &deep, const tensor_map &single, int row, const job &j, int fill,
                            int group_bytes, u32 barrier, u64 policy)
 {
-    int group = j.groups.first + fill * DEPTH, count = j.groups.count - fill * DEPTH;
-    if (count >= DEPTH && group + DEPTH <= j.whole) {
+    int group = j.groups.first + fill * STAGE_GROUPS, count = j.groups.count - fill * STAGE_GROUPS;
+    if (count >= STAGE_GROUPS && group + STAGE_GROUPS <= j.whole) {
         copy_groups(to, deep, row, group, barrier, policy);
         return;
     }
-    for (int i = 0; i < count && i < DEPTH; i++)
+    for (int i = 0; i < count && i < STAGE_GROUPS; i++)
         copy_group(to + i * group_bytes, single, row, group + i, barrier, policy);
 }
 
 CBN_INLINE void fill_weights(const swap_ab_args &p, const job &j, int stage, int tile, int fill, u64 policy)
 {
-    int count = j.groups.count - fill * DEPTH;
-    barrier_expect(full_barrier(j, stage), (count < DEPTH ? count : DEPTH) * (W_BYTES + (FUSED ? 0 : A_BYTES)));
+    int count = j.groups.count - fill * STAGE_GROUPS;
+    barrier_expect(full_barrier(j, stage), (count < STAGE_GROUPS ? count : STAGE_GROUPS) * (W_BYTES + (FUSED ? 0 : A_BYTES)));
     copy_stage(stage_at(j, stage), p.w, p.w_tail, tile * TILE_ROWS, j, fill, W_BYTES, full_barrier(j, stage), policy);
 }
 
 CBN_INLINE void fill_codes(const swap_ab_args &p, const job &j, int stage, int fill, u64 policy)
 {
-    copy_stage(stage_at(j, stage) + DEPTH * W_BYTES, p.a, p.a_tail, j.m0, j, fill, A_BYTES, full_barrier(j, stage),
+    copy_stage(stage_at(j, stage) + STAGE_GROUPS * W_BYTES, p.a, p.a_tail, j.m0, j, fill, A_BYTES, full_barrier(j, stage),
                policy);
 }
 
@@ -268,40 +276,46 @@ CBN_INLINE void fetch_token_scales(const gemm_args &p, const job &j)
     copy_bytes(j.at.a_scales, p.a_scale + 4 * (i64)words.first * p.sa_col, bytes, scales_barrier(j));
 }
 
+CBN_INLINE void trigger_at(const swap_ab_args &p, u64 moment)
+{
+    if (p.trigger == moment)
+        pdl_launch_dependents();
+}
+
+CBN_INLINE void wait_for_tokens(const swap_ab_args &p, const job &j, bool elected)
+{
+    cluster_wait(j);
+    pdl_wait();
+    if (elected) {
+        trigger_at(p, TRIGGER_WAITED);
+        fetch_token_scales(p.gemm, j);
+    }
+}
+
 CBN_INLINE void run_producer(const swap_ab_args &p, const job &j)
 {
     bool elected = threadIdx.x % 32 == 0;
     production next = {{0, 1}, j.first_tile, 0};
     int first = first_fills(j);
     if (elected) {
-        if (!LATE_TRIGGER)
-            pdl_launch_dependents();
+        trigger_at(p, TRIGGER_TOP);
         prefetch_map(p.w);
         prefetch_map(p.w_tail);
         init_barriers(j);
     }
     __syncwarp();
-    asm volatile("bar.arrive %0, %1;" ::"n"(BARRIER_ALL), "n"(THREADS) : "memory");
+    asm volatile("bar.arrive %0, %1;" ::"n"(BARRIER_RING), "n"(RING_THREADS) : "memory");
     cluster_arrive(j);
-    if (!early(p)) {
-        cluster_wait(j);
-        pdl_wait();
-        if (elected)
-            fetch_token_scales(p.gemm, j);
-    }
+    if (!early(p))
+        wait_for_tokens(p, j, elected);
     if (elected)
         produce<true>(p, j, next, first);
     __syncwarp();
-    if (early(p)) {
-        cluster_wait(j);
-        pdl_wait();
-        if (elected)
-            fetch_token_scales(p.gemm, j);
-    }
+    if (early(p))
+        wait_for_tokens(p, j, elected);
     if (elected) {
         produce<false>(p, j, next, j.fills * j.rounds - first);
-        if (LATE_TRIGGER)
-            pdl_launch_dependents();
+        trigger_at(p, TRIGGER_LOADED);
     }
 }
 
@@ -358,7 +372,7 @@ CBN_INLINE void copy_first_codes(const swap_ab_args &p, const job &j, int warp)
     __syncwarp();
 }
 
-constexpr int QUANTIZE_AHEAD = IN == DTYPE_FP32 ? 2 : 4; /* loads in flight of a lane */
+constexpr int QUANTIZE_AHEAD = IN == DTYPE_FP32 ? 1 : 2; /* groups in flight of a lane */
 
 struct quantize_task {
     int row, group; /* in the tile, in the CTA's share */
@@ -374,10 +388,10 @@ CBN_INLINE quantize_task task_at(const job &j, int index)
 /* The CTA's share of the tokens, quantised into swizzled rows of codes; eight lanes a group. */
 CBN_INLINE void quantize_tokens(const gemm_args &p, const job &j, int warp)
 {
-    constexpr int STEP = MATH_WARPS * 4, DTYPE = FUSED ? IN : DTYPE_BF16;
+    constexpr int STEP = QUANTIZE_WARPS * 4, DTYPE = FUSED ? IN : DTYPE_BF16;
     int lane = threadIdx.x % GROUP_LANES, slot = warp * 4 + threadIdx.x % 32 / GROUP_LANES;
     int tasks = j.valid * j.groups.count;
-    for (int base = slot; base - slot < tasks; base += QUANTIZE_AHEAD * STEP) {
+    for (int base = slot; base - slot % 4 < tasks; base += QUANTIZE_AHEAD * STEP) {
         raw16<DTYPE> raw[QUANTIZE_AHEAD];
 #pragma unroll
         for (int i = 0; i < QUANTIZE_AHEAD; i++) {
@@ -388,6 +402,8 @@ CBN_INLINE void quantize_tokens(const gemm_args &p, const job &j, int warp)
         }
 #pragma unroll
         for (int i = 0; i < QUANTIZE_AHEAD; i++) {
+            if (base - slot % 4 + i * STEP >= tasks) /* for all of the warp's four slots */
+                break;
             quantize_task task = task_at(j, base + i * STEP);
             u32 codes[4];
             group_scale scale = quantize_lane<DTYPE, POW2 != 0, PROPAGATE != 0>(raw[i], codes);
@@ -404,7 +420,7 @@ CBN_INLINE void quantize_tokens(const gemm_args &p, const job &j, int warp)
 
 /* ---- a tile ---- */
 
-typedef accumulators parts[DEPTH];
+typedef accumulators parts[STAGE_GROUPS];
 
 /* What the parts of one group are multiplied by: per block of 8 tokens, tokens 2 t and 2 t + 1; rows g and g + 8. */
 struct factors {
@@ -454,13 +470,13 @@ struct reader {
 CBN_INLINE void multiply_fill(parts &part, const job &j, reader &r, int fill)
 {
     u32 stage = stage_at(j, r.multiply.stage);
-    u32 codes = FUSED ? j.at.codes + (u32)(fill * DEPTH) * A_BYTES : stage + DEPTH * W_BYTES;
+    u32 codes = FUSED ? j.at.codes + (u32)(fill * STAGE_GROUPS) * A_BYTES : stage + STAGE_GROUPS * W_BYTES;
     u64 w = descriptor_of(stage), a = descriptor_of(codes);
     barrier_wait(full_barrier(j, r.multiply.stage), r.multiply.parity);
     advance(r.multiply, j);
     multiply_fence();
 #pragma unroll
-    for (int i = 0; i < DEPTH; i++) {
+    for (int i = 0; i < STAGE_GROUPS; i++) {
 #pragma unroll
         for (int q = 0; q < 4; q++) /* 32 of K: 32 bytes further */
             multiply(part[i], w + i * (W_BYTES >> 4) + 2 * q, a + i * (A_BYTES >> 4) + 2 * q, q > 0);
@@ -470,19 +486,19 @@ CBN_INLINE void multiply_fill(parts &part, const job &j, reader &r, int fill)
 
 /* Waits for part I of a fill, adds it, and goes on to the next; a stage's last, partial part is multiplied and dropped. */
 template <int YOUNGER, int I>
-CBN_INLINE void promote_parts(accumulators &total, parts &part, const factors (&f)[DEPTH], const job &j, reader &r,
+CBN_INLINE void promote_parts(accumulators &total, parts &part, const factors (&f)[STAGE_GROUPS], const job &j, reader &r,
                               int count)
 {
-    multiply_wait<YOUNGER + DEPTH - 1 - I>();
+    multiply_wait<YOUNGER + STAGE_GROUPS - 1 - I>();
     multiply_settle(part[I]);
-    if (I == DEPTH - 1) {
+    if (I == STAGE_GROUPS - 1) {
         if (threadIdx.x % 32 == 0)
             barrier_arrive(empty_barrier(j, r.release.stage));
         advance(r.release, j);
     }
     if (I == 0 || I < count)
         promote(total, part[I], f[I]);
-    if constexpr (I + 1 < DEPTH)
+    if constexpr (I + 1 < STAGE_GROUPS)
         promote_parts<YOUNGER, I + 1>(total, part, f, j, r, count);
 }
 
@@ -490,11 +506,11 @@ CBN_INLINE void promote_parts(accumulators &total, parts &part, const factors (&
 template <int YOUNGER>
 CBN_INLINE void promote_fill(accumulators &total, parts &part, const job &j, reader &r, int fill, u32 w_scales)
 {
-    factors f[DEPTH];
+    factors f[STAGE_GROUPS];
 #pragma unroll
-    for (int i = 0; i < DEPTH; i++)
-        f[i] = factors_of(j, j.groups.first + fill * DEPTH + i, w_scales);
-    promote_parts<YOUNGER, 0>(total, part, f, j, r, j.groups.count - fill * DEPTH);
+    for (int i = 0; i < STAGE_GROUPS; i++)
+        f[i] = factors_of(j, j.groups.first + fill * STAGE_GROUPS + i, w_scales);
+    promote_parts<YOUNGER, 0>(total, part, f, j, r, j.groups.count - fill * STAGE_GROUPS);
 }
 
 CBN_INLINE bool next_is_full(const job &j, const reader &r)
@@ -507,14 +523,14 @@ CBN_INLINE void turn(accumulators &total, parts &now, parts &then, const job &j,
 {
     if (next_is_full(j, r)) {
         multiply_fill(then, j, r, fill + 1);
-        promote_fill<DEPTH>(total, now, j, r, fill, w_scales);
+        promote_fill<STAGE_GROUPS>(total, now, j, r, fill, w_scales);
     } else {
         promote_fill<0>(total, now, j, r, fill, w_scales);
         multiply_fill(then, j, r, fill + 1);
     }
 }
 
-/* Two fills at once hold two stages and twice the registers; above 32 tokens stages are large, and that does not pay. */
+/* A second fill in flight holds a stage and its registers longer than it helps above 16 tokens. */
 CBN_INLINE void run_groups_singly(accumulators &total, const job &j, reader &r, u32 w_scales)
 {
 #pragma unroll 1
@@ -547,22 +563,30 @@ CBN_INLINE void run_groups_in_pairs(accumulators &total, const job &j, reader &r
 
 /* ---- the output ---- */
 
-CBN_INLINE float biased(const gemm_args &p, i64 column, float value)
+CBN_INLINE float bias_at(const gemm_args &p, i64 column)
 {
-    if (BIAS == BIAS_NONE)
-        return value;
     constexpr int DTYPE = BIAS == BIAS_FP32 ? DTYPE_FP32 : OUT;
-    return value + element_float<DTYPE>(load_element<dtype_bytes(DTYPE)>(p.bias + column * dtype_bytes(DTYPE)));
+    if (BIAS == BIAS_NONE || column >= p.n)
+        return 0.0f;
+    return element_float<DTYPE>(load_element<dtype_bytes(DTYPE)>(p.bias + column * dtype_bytes(DTYPE)));
 }
 
-/* Two neighbouring columns of D, the first even, of one token. N is even where rows of D are aligned. */
+/* Without a bias nothing is added: the sign of a zero stays. */
+CBN_INLINE u32 biased_bits(float value, float bias)
+{
+    return output_bits<OUT>(BIAS == BIAS_NONE ? value : value + bias);
+}
+
+/* Two neighbouring columns of D, the first even, of one token. Behind an odd N begins what is not D's. */
 CBN_INLINE void store_columns(const gemm_args &p, const job &j, int token, i64 column, float first, float second)
 {
     if (token >= j.valid || column >= p.n)
         return;
     u64 address = p.d + ((j.m0 + token) * p.ldd + column) * OUT_BYTES;
-    u32 low = output_bits<OUT>(biased(p, column, first)), high = output_bits<OUT>(biased(p, column + 1, second));
-    if (OUT_BYTES == 2)
+    u32 low = biased_bits(first, bias_at(p, column)), high = biased_bits(second, bias_at(p, column + 1));
+    if (column + 1 == p.n)
+        store_element<OUT_BYTES>(address, low);
+    else if (OUT_BYTES == 2)
         store_u32(address, low | high << 16);
     else
         asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(address), "r"(low), "r"(high) : "memory");
@@ -583,6 +607,53 @@ CBN_INLINE void store_fragments(const gemm_args &p, const job &j, const accumula
             store_columns(p, j, 8 * b + lane % 4 * 2 + t, column, odd ? other : upper, odd ? lower : other);
         }
     }
+}
+
+/* Columns of one token out of shared memory: eight, or those that are left. */
+CBN_INLINE void store_eight(const gemm_args &p, int token, i64 column, const job &j, u32 from)
+{
+    u64 address = p.d + ((j.m0 + token) * p.ldd + column) * OUT_BYTES;
+    int count = span_count(column, p.n, 8);
+    u32 words[4];
+    load_shared_4(from, words);
+    if (count == 8)
+        store_16(address, words);
+    else
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            if (i < count)
+                store_u16(address + 2 * i, words[i / 2] >> 16 * (i % 2));
+}
+
+/* A token's 16 columns of a warp are two chunks; every fourth token swaps them, so that eight tokens touch all banks. */
+CBN_INLINE u32 staged_at(u32 staging, int token, int half)
+{
+    return staging + (u32)(token * 32 + ((half ^ (token >> 2 & 1)) << 4));
+}
+
+/*
+ * The same through shared memory: a warp's 16 columns are 32 bytes of every token, which two lanes store whole.
+ */
+CBN_INLINE void store_staged(const gemm_args &p, const job &j, const accumulators &total, i64 column)
+{
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    u32 staging = j.at.exchange + (u32)(warp * BM * 32);
+    column += warp * 16;
+    float bias[2] = {bias_at(p, column + lane / 4), bias_at(p, column + lane / 4 + 8)};
+#pragma unroll
+    for (int b = 0; b < TOKEN_BLOCKS; b++) {
+        u32 upper = biased_bits(total[4 * b], bias[0]) | biased_bits(total[4 * b + 1], bias[0]) << 16;
+        u32 lower = biased_bits(total[4 * b + 2], bias[1]) | biased_bits(total[4 * b + 3], bias[1]) << 16;
+        store_transposed(staged_at(staging, 8 * b + lane % 8, lane / 8 % 2), upper, lower);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < (BM + 15) / 16; i++) {
+        int token = 16 * i + lane / 2, half = lane % 2;
+        if (token < j.valid)
+            store_eight(p, token, column + 8 * half, j, staged_at(staging, token, half));
+    }
+    __syncwarp(); /* before the next tile's */
 }
 
 /* Rows by eight: half h of warp w's fragments is eighth 2 w + h of the tile, which CTA (2 w + h) split / 8 owns. */
@@ -669,14 +740,17 @@ CBN_INLINE void run_tiles(const swap_ab_args &p, const job &j)
         if (round + 1 < j.rounds)
             copy_weight_scales(p.gemm, j, tile + j.tile_step, buffer ^ 1);
         u32 w_scales = j.at.w_scales + (u32)(buffer * j.at.w_scales_bytes);
-        if constexpr (BM <= 32)
+        if constexpr (BM <= 16)
             run_groups_in_pairs(total, j, r, w_scales);
         else
             run_groups_singly(total, j, r, w_scales);
-        if (j.split == 1)
-            store_fragments(p.gemm, j, total, (i64)tile * TILE_ROWS);
+        i64 column = (i64)tile * TILE_ROWS;
+        if (j.split > 1)
+            exchange(p.gemm, j, total, column, round);
+        else if constexpr (STAGED)
+            store_staged(p.gemm, j, total, column);
         else
-            exchange(p.gemm, j, total, (i64)tile * TILE_ROWS, round);
+            store_fragments(p.gemm, j, total, column);
         if (round + 1 < j.rounds) {
             copy_words_wait();
             math_sync();
@@ -696,7 +770,7 @@ CBN_INLINE void run_math(const swap_ab_args &p, job &j, int warp)
         copy_weight_scales(p.gemm, j, j.first_tile, 0);
         copy_words_wait();
     }
-    asm volatile("bar.sync %0, %1;" ::"n"(BARRIER_ALL), "n"(THREADS) : "memory");
+    asm volatile("bar.sync %0, %1;" ::"n"(BARRIER_RING), "n"(RING_THREADS) : "memory");
     cluster_wait(j);
     pdl_wait();
     j.valid = span_count(j.m0, valid_rows(p.gemm.m_valid, p.gemm.m), BM);
@@ -710,12 +784,25 @@ CBN_INLINE void run_math(const swap_ab_args &p, job &j, int warp)
         quantize_tokens(p.gemm, j, warp);
     if (FUSED || !j.bulk || !early(p)) {
         copy_words_wait();
-        math_sync();
+        if (FUSED)
+            asm volatile("bar.sync %0, %1;" ::"n"(BARRIER_CODES), "n"(32 * QUANTIZE_WARPS) : "memory");
+        else
+            math_sync();
     }
     if (j.bulk && j.groups.count > 0)
         barrier_wait(scales_barrier(j), 0);
     __syncwarp();
     run_tiles(p, j);
+}
+
+CBN_INLINE void run_helper(const swap_ab_args &p, job &j, int warp)
+{
+    cluster_arrive(j);
+    cluster_wait(j);
+    pdl_wait();
+    j.valid = span_count(j.m0, valid_rows(p.gemm.m_valid, p.gemm.m), BM);
+    quantize_tokens(p.gemm, j, warp);
+    asm volatile("bar.arrive %0, %1;" ::"n"(BARRIER_CODES), "n"(32 * QUANTIZE_WARPS) : "memory");
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
@@ -725,8 +812,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     job j = job_of(p.gemm, (shared_address(memory) + 1023) & ~1023u);
     /* The same for every lane, and the compiler shall know it: wgmma wants whole warps. */
     int warp = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 32, 0);
-    if (warp == MATH_WARPS)
-        run_producer(p, j);
-    else
+    if (warp < MATH_WARPS)
         run_math(p, j, warp);
+    else if (warp == MATH_WARPS)
+        run_producer(p, j);
+    else if constexpr (FUSED)
+        run_helper(p, j, warp - 1);
 }

@@ -28,6 +28,7 @@ void cbn__gemm_ops_place(struct cbn__gemm_ops *ops, const struct cbn__device_fac
     ops->quantize.arch = ops->gemm.arch;
     ops->quantize.pdl = ops->gemm.pdl;
     cbn__gemm_derive(facts);
+    cbn__gemm_settle(facts);
 }
 
 int32_t cbn__gemm_choose_quantizer(const struct cbn__op *quantize, const int64_t *gemm_facts,
@@ -206,7 +207,9 @@ static int32_t launch_mapped(const struct cbn__gemm_way *way, struct step *gemm,
                              struct cbn_error *err)
 {
     const struct cbn__op *op = &way->ops->gemm, *quantize = &way->ops->quantize;
-    struct cbn__swap_ab_args arguments = {.gemm = call->arguments, .fetch_early = way->fetch_early};
+    struct cbn__swap_ab_args arguments = {.gemm = call->arguments,
+                                          .fetch_early = way->fetch_early,
+                                          .trigger = cbn__swap_ab_trigger(gemm->choice.spec.params, call->facts)};
     struct cbn__quantize_args quantized;
     struct step first;
     bool quantizes = cbn__gemm_quantizes_first(gemm->choice.candidate, gemm->choice.spec.params, call->facts);
@@ -233,6 +236,7 @@ static int32_t launch_mapped(const struct cbn__gemm_way *way, struct step *gemm,
 int32_t cbn__gemm_launch(const struct cbn__gemm_way *way, struct cbn__gemm_call *call, struct cbn_error *err)
 {
     struct step gemm;
+    cbn__gemm_settle(call->facts); /* a plan's run brings another m */
     int32_t status = cbn__op_choose(&way->ops->gemm, call->facts, &gemm.choice, err);
     if (status == CBN_STATUS_OK && gemm.choice.noop) {
         CBN__COUNT(way->ops->gemm.runtime, noops);

@@ -292,7 +292,10 @@ int32_t cbn__kernel_obtain(struct cbn_runtime *runtime, const struct cbn__spec *
         status = find_or_build(runtime, spec, place, miss_policy ? miss_policy : runtime->miss_policy, &kernel, err);
     if (status == CBN_STATUS_OK)
         status = cbn__kernel_load(kernel, place->context_id, place->device, shared_bytes, err);
-    if (status == CBN_STATUS_OK)
-        *ret_kernel = kernel;
+    if (status != CBN_STATUS_OK)
+        return status;
+    if (!ready && (spec->template->flags & CBN_CANDIDATE_PDL)) /* its CTAs run beside those of its neighbours */
+        cbn__kernel_prefer_shared(kernel, place->device);
+    *ret_kernel = kernel;
     return status;
 }

@@ -13,12 +13,13 @@
 /*
  * Facts of fp8_gemm, in the order of its table. Dtypes, formats and granularities are the public enums' numbers.
  * align: the largest power of two, at most 16, that divides in bytes every base address and row stride of a, w and d.
- * split, slice: how swap_ab cuts K, from n, k, sms and max_sms (cbn__gemm_derive): CTAs of a cluster, and the groups of
- * 128 in the longest share of one.
+ * split, slice, room: how swap_ab cuts K and lies on the SMs, from n, k, sms and max_sms (cbn__gemm_derive): CTAs of a
+ * cluster, the groups of 128 in the longest share of one, enum cbn__swap_ab_room. deep: 1 where its stages hold twice as
+ * many groups, from m and these (cbn__gemm_settle).
  */
 #define CBN__GEMM_FACT_MAP(X)                                                                                          \
     X(m) X(n) X(k) X(in) X(out) X(a_scale) X(w_scale) X(w_gran) X(bias) X(pow2) X(propagate) X(align) X(pdl) X(arch)   \
-    X(sms) X(max_sms) X(split) X(slice)
+    X(sms) X(max_sms) X(split) X(slice) X(room) X(deep)
 
 enum cbn__gemm_fact {
 #define CBN__X(name) CBN__GEMM_FACT_##name,
@@ -38,8 +39,12 @@ enum cbn__quantize_fact {
     CBN__QUANTIZE_FACT_COUNT
 };
 
-/* Fills the facts that follow from others. Never looks at m: a row's bits must not depend on how many others there are. */
+/*
+ * Fill the facts that follow from others. derive never looks at m: a row's bits must not depend on how many others there
+ * are. What settle fills changes no bit, and only where the buckets of BM begin.
+ */
 void cbn__gemm_derive(int64_t *facts);
+void cbn__gemm_settle(int64_t *facts);
 
 extern const struct cbn_family cbn__builtin_fp8_gemm;     /* text pointers are filled from the embedded templates */
 extern const struct cbn_family cbn__builtin_fp8_quantize; /* by cbn__builtin_families */
@@ -75,12 +80,13 @@ struct cbn__tensor_map {
 };
 
 /*
- * The struct of swap_ab. The maps' boxes: w and a 128 bytes of K x rows x DEPTH groups, w_tail and a_tail 128 bytes of K x
+ * The struct of swap_ab. The maps' boxes: w and a 128 bytes of K x rows x a stage's groups, w_tail and a_tail 128 bytes of K x
  * rows, with zeros past the end of K; rows are 64 of W and BM of A.
  */
 struct cbn__swap_ab_args {
     struct cbn__gemm_args gemm; /* a is codes: the caller's, or those in the workspace */
     uint64_t fetch_early;       /* not 0: W and its scales may be read before the PDL wait */
+    uint64_t trigger;           /* enum cbn__swap_ab_trigger */
     struct cbn__tensor_map w, w_tail, a, a_tail;
 };
 
@@ -103,7 +109,10 @@ void cbn__gemm_quantize_facts(const int64_t *gemm_facts, int64_t *ret_quantize_f
 /* True where the candidate's struct is cbn__swap_ab_args. */
 bool cbn__gemm_takes_maps(const struct cbn__candidate *candidate);
 
-/* K groups of one box of the maps w and a (the parameter DEPTH), and rows of A's box (BM). */
+/* When a launch of swap_ab lets its dependents start. */
+uint64_t cbn__swap_ab_trigger(const int64_t *params, const int64_t *facts);
+
+/* K groups of one box of the maps w and a of a stage, and rows of A's box (BM). */
 void cbn__swap_ab_boxes(const int64_t *params, uint32_t *ret_depth, uint32_t *ret_rows);
 
 struct cbn__quantize_args {

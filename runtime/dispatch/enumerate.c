@@ -125,6 +125,13 @@ static int32_t tour_status(const struct tour *tour, struct cbn_error *err)
     return tour->seen.failed ? cbn__error_no_memory(err) : CBN_STATUS_OK;
 }
 
+static void move_to(const struct cbn__family *family, const void *point, int64_t *facts)
+{
+    memcpy(&facts[family->sweep_fact], point, sizeof(int64_t));
+    if (family->settle)
+        family->settle(facts);
+}
+
 /* Where an interval of the sweep fact begins inside which no guard and no bucket changes. */
 static int32_t collect_points(const struct cbn__family *family, int64_t max, const struct cbn__route *route,
                               struct cbn__buf *points, size_t *ret_count, struct cbn_error *err)
@@ -154,7 +161,7 @@ int32_t cbn__enumerate_gaps(const struct cbn__family *family, const int64_t *fac
     for (size_t i = 0; i < count; i++) {
         int64_t last = max;
         struct cbn__decision decision;
-        memcpy(&moved[sweep], points.data + i * sizeof(int64_t), sizeof(int64_t));
+        move_to(family, points.data + i * sizeof(int64_t), moved);
         if (i + 1 < count) {
             memcpy(&last, points.data + (i + 1) * sizeof(int64_t), sizeof(int64_t));
             last--;
@@ -169,7 +176,6 @@ int32_t cbn__enumerate_gaps(const struct cbn__family *family, const int64_t *fac
 int32_t cbn__enumerate_sweep(const struct cbn__family *family, const int64_t *facts, int64_t max,
                              const struct cbn__route *route, cbn__spec_fn spec, void *user, struct cbn_error *err)
 {
-    uint32_t sweep = family->sweep_fact;
     CBN__BUF_AUTO points = CBN__BUF_INIT;
     size_t count = 0;
     int32_t status = collect_points(family, max, route, &points, &count, err);
@@ -180,7 +186,7 @@ int32_t cbn__enumerate_sweep(const struct cbn__family *family, const int64_t *fa
     int64_t moved[CBN_FACTS_MAX];
     memcpy(moved, facts, family->fact_count * sizeof(*moved));
     for (size_t i = 0; i < count && !tour.stopped && !tour.seen.failed; i++) {
-        memcpy(&moved[sweep], points.data + i * sizeof(int64_t), sizeof(int64_t));
+        move_to(family, points.data + i * sizeof(int64_t), moved);
         struct cbn__decision decision;
         cbn__decide(family, moved, route, &decision);
         if (decision.chosen >= 0)

@@ -50,6 +50,7 @@ struct cbn__family {
     struct cbn__candidate *candidates;
     uint32_t policy_count;
     char *policies[CBN__POLICIES_MAX];
+    void (*settle)(int64_t *facts); /* NULL, or fills facts that follow from the sweep fact, after it was set */
 };
 
 /*

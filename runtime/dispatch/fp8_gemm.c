@@ -148,7 +148,7 @@ static const struct cbn_guard reference_wgmma[] = {GUARD("arch", EQ, CBN_ARCH(90
  * are few and the CTA's slice is short; weights streamed once win over the portable kernel up to two tiles of tokens.
  */
 static const struct cbn_guard default_swap_ab_fused[] = {GUARD("arch", EQ, CBN_ARCH(90, 'a')), GUARD_RANGE("m", 1, 5),
-                                                         GUARD("slice", LT, 17)};
+                                                         GUARD("slice", LT, 19)};
 static const struct cbn_guard default_swap_ab[] = {GUARD("arch", EQ, CBN_ARCH(90, 'a')), GUARD_RANGE("m", 1, 129)};
 
 static const struct cbn_guard reference_generic[] = {GUARD("m", GE, 1)};

@@ -41,6 +41,8 @@ static const struct cbn_guard scalar_guards[] = {
     {.fact = "arch", .relation = CBN_RELATION_GE, .value = CBN_ARCH(80, 0)},
 };
 
+#define FEW_UNITS 2048 /* below, all of them run at once: small CTAs find room beside those of a GEMM */
+
 /* A budget of SMs gets one CTA an SM, so a large one; without it, eight of 256 threads fill an SM. */
 static void place(const int64_t *params, const int64_t *values, struct cbn_geometry *ret_geometry)
 {
@@ -49,7 +51,7 @@ static void place(const int64_t *params, const int64_t *values, struct cbn_geome
     int64_t rows = cbn__geometry_product(values[CBN__QUANTIZE_FACT_t], groups);
     int64_t units = cbn__geometry_product(rows, cbn__geometry_ceil(values[CBN__QUANTIZE_FACT_k], WORD_ELEMENTS));
     int64_t sms = values[CBN__QUANTIZE_FACT_sms], max_sms = values[CBN__QUANTIZE_FACT_max_sms];
-    uint32_t threads = max_sms > 0 && max_sms < sms ? 1024 : 256;
+    uint32_t threads = max_sms > 0 && max_sms < sms ? 1024 : units < FEW_UNITS ? 128 : 256;
     int64_t blocks = cbn__geometry_ceil(units, threads / WARP_THREADS);
     *ret_geometry = (struct cbn_geometry){
         .grid = {cbn__geometry_grid(blocks, 8, sms, max_sms), 1, 1},

@@ -19,9 +19,20 @@ enum cbn__swap_ab_param {
     CBN__SWAP_AB_PDL,
     CBN__SWAP_AB_VEC,
     CBN__SWAP_AB_BM,    /* tokens of a tile */
-    CBN__SWAP_AB_DEPTH, /* K groups of a stage */
+    CBN__SWAP_AB_DEEP,  /* stages of twice as many K groups */
     CBN__SWAP_AB_PARAM_COUNT
 };
+
+/* The fact room: how the CTAs of all tiles lie on the SMs. */
+enum cbn__swap_ab_room {
+    CBN__ROOM_BOUNDED, /* within a budget of SMs */
+    CBN__ROOM_ALONE,   /* at most one an SM */
+    CBN__ROOM_SHARED,  /* several an SM */
+    CBN__ROOM_STRIDED, /* more than fit: they stride over the tiles */
+};
+
+/* When dependents are launched (templates/fp8_swap_ab.cuh). */
+enum cbn__swap_ab_trigger { CBN__TRIGGER_TOP, CBN__TRIGGER_WAITED, CBN__TRIGGER_LOADED };
 
 /* Groups of a CTA's share of K from which its scales, those of single rows above all, leave the ring no shared memory. */
 #define CBN__SWAP_AB_SLICE_END 161

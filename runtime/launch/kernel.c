@@ -187,6 +187,13 @@ int32_t cbn__kernel_load(struct cbn__kernel *kernel, uint64_t context_id, int de
     return status;
 }
 
+void cbn__kernel_prefer_shared(struct cbn__kernel *kernel, int device)
+{
+    RELAXED_AUTO mode = relaxed_mode_begin(kernel->cuda);
+    (void)kernel->cuda->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                             CU_SHAREDMEM_CARVEOUT_MAX_SHARED, kernel->handle, device);
+}
+
 int32_t cbn__stream_capturing(const struct cbn__driver *driver, void *stream, bool *ret_capturing,
                               struct cbn_error *err)
 {

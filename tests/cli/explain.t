@@ -5,7 +5,7 @@ One call explained.
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
   chosen: swap_ab
   key: <HASH1>
-  params: IN=e4m3 OUT=bf16 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2
+  params: IN=e4m3 OUT=bf16 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEEP=1
   first: fp8_quantize/vector
   first key: <HASH2>
   first params: IN=bf16 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
@@ -264,13 +264,13 @@ Every other form of arguments. An operation without a kernel fails.
   profile: in=e4m3 out=bf16 weight-scale=ue8m0 scale-gran=block act-scale=packed-col bias=none policy=default
   chosen: swap_ab
   key: <HASH8>
-  params: IN=e4m3 OUT=bf16 A_SCALE=2 W_SCALE=2 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2
+  params: IN=e4m3 OUT=bf16 A_SCALE=2 W_SCALE=2 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEEP=1
   cached: no
   launches: 1
   workspace: <N> bytes
   candidates:
     tcgen05        refused      enabled
-    swap_ab_fused  refused      in < e4m3  saw e4m3
+    swap_ab_fused  refused      m in [1,5)  saw 8
     swap_ab        chosen
     wgmma          not_reached
     generic        not_reached
@@ -450,4 +450,4 @@ sm_100a: tcgen05 is off unless enabled by name; bf16 out and K >= 256.
 No compiler is needed.
 
   $ CUBINET_NVRTC=/nonexistent cubinet explain --op fp8_gemm --m 8 --n 64 --k 128 --arch sm_90a | grep chosen:
-  chosen: swap_ab_fused
+  chosen: swap_ab

@@ -91,6 +91,7 @@ Two keys.
   $ . ./environment; cubinet show $(key swap_ab '"BM": 8') $(key swap_ab '"BM": 16')
   FIELD  <HASH3>  <HASH4>
   BM  8  16
+  DEEP  1  0
   $ . ./environment; cubinet --json show $(key swap_ab '"BM": 8') $(key swap_ab '"BM": 16')
   {
     "schema": "cubinet.show/1",
@@ -105,6 +106,13 @@ Two keys.
         "values": [
           "8",
           "16"
+        ]
+      },
+      {
+        "field": "DEEP",
+        "values": [
+          "1",
+          "0"
         ]
       }
     ]
@@ -121,7 +129,7 @@ Two keys.
   W_GRAN
   BIAS
   BM
-  DEPTH
+  DEEP
   $ . ./environment; cubinet show $(key vector) $(key vector)
   the keys are equal: <HASH1>
   $ . ./environment; cubinet --json show $(key vector) $(key vector) | grep -A1 equal

@@ -307,6 +307,19 @@ uint32_t fake_cuda_shared_attribute(const char *kernel_name, int device)
     return largest;
 }
 
+int fake_cuda_carveout(const char *kernel_name, int device)
+{
+    int percent = 0;
+    pthread_mutex_lock(&fake_state.lock);
+    for (struct fake_handle *handle = fake_state.handles; handle; handle = handle->next) {
+        const struct fake_kernel *kernel = (const struct fake_kernel *)handle;
+        if (handle->kind == FAKE_KERNEL && strcmp(kernel->name, kernel_name) == 0 && kernel->carveout[device])
+            percent = kernel->carveout[device];
+    }
+    pthread_mutex_unlock(&fake_state.lock);
+    return percent;
+}
+
 void fake_cuda_set_quick(bool quick)
 {
     fake_state.quick = quick;

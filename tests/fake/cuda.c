@@ -427,10 +427,17 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkerne
     struct fake_kernel *kernel = fake_handle_get(handle, FAKE_KERNEL);
     if (!kernel)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value > FAKE_SHARED_BYTES_MAX)
+    bool carveout = attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+    if (!carveout && attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (value < (carveout ? -1 : 0) || value > (carveout ? 100 : FAKE_SHARED_BYTES_MAX))
         return CUDA_ERROR_INVALID_VALUE;
     if (device < 0 || device >= fake_state.device_count)
         return CUDA_ERROR_INVALID_DEVICE;
+    if (carveout) {
+        kernel->carveout[device] = value;
+        return CUDA_SUCCESS;
+    }
     if (value < kernel->shared_bytes[device])
         fake_violate("the shared-memory attribute of %s was lowered from %d to %d", kernel->name,
                      kernel->shared_bytes[device], value);

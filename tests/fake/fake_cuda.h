@@ -66,6 +66,7 @@ struct fake_map {
     X(int, thread_mode, (void))                                     /* capture mode of the calling thread */           \
     X(uint64_t, image_sum, (const void *image))                     /* of a cubin, 0 when it is none */                \
     X(uint32_t, shared_attribute, (const char *kernel, int device)) /* the largest that was set */                     \
+    X(int, carveout, (const char *kernel, int device))              /* percent of shared memory; 0: never set */       \
     X(void, set_quick, (bool quick)) /* for measurements: calls are counted, launches neither checked nor recorded */
 
 struct fake_cuda {

@@ -61,6 +61,7 @@ struct fake_kernel {
     char name[128];
     struct fake_image_kernel facts;
     int shared_bytes[FAKE_DEVICES_MAX];
+    int carveout[FAKE_DEVICES_MAX]; /* 0: never set */
     uint32_t loaded_count;
     uint64_t loaded[FAKE_CONTEXTS_PER_KERNEL]; /* context ids */
 };

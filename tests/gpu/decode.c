@@ -102,6 +102,29 @@ static void run_static_plan(struct suite *suite, struct tally *tally, const stru
     suite->sample = tight;
 }
 
+/* Rows of D begin at 16 bytes and end within: the elements between two rows are somebody else's. */
+static void run_odd_columns(struct suite *suite, struct tally *tally)
+{
+    static const int64_t columns[] = {1, 63, 65, 100, 1001};
+    static const int64_t tokens[] = {1, 9, 25, 33, 64};
+    for (uint32_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+        struct problem problem;
+        const int64_t k = i % 2 ? 256 : 1600; /* alone on its tile, and shared by a cluster */
+        struct problem_options options = {M_MAX, columns[i], k, false, false, CBN_GRAN_BLOCK, 7, suite->seed + 8100 + i};
+        if (!problem_create(suite, tally, &options, &problem)) {
+            continue;
+        }
+        for (uint32_t t = 0; t < 3 * sizeof(tokens) / sizeof(tokens[0]); t++) {
+            struct gemm_call call = product_call(0, KIND_CODES, tokens[t / 3]);
+            call.form.out = CBN_DTYPE_BF16 + t % 3;
+            call.form.bias = t % 2 ? CBN_BIAS_OUT : CBN_BIAS_NONE;
+            call.ldd_pad = (columns[i] + 15) / 8 * 8 - columns[i];
+            (void)gemm_run(suite, tally, &problem, &call);
+        }
+        problem_done(&problem);
+    }
+}
+
 void case_decode_products(struct suite *suite, struct tally *tally)
 {
     struct problem problem;
@@ -121,6 +144,7 @@ void case_decode_products(struct suite *suite, struct tally *tally)
             problem_done(&problem);
         }
     }
+    run_odd_columns(suite, tally);
 }
 
 /* ---- quantised inside and before: the same bits ---- */

@@ -7,6 +7,7 @@
 
 #include "base/arch.h"
 #include "dispatch/builtin.h"
+#include "dispatch/fp8_swap_ab.h"
 
 static struct cbn__family *families[CBN__BUILTIN_COUNT];
 
@@ -137,7 +138,7 @@ static const char *expected_default(const struct cbn_query *query, bool fits)
     bool aligned = facts[CBN__GEMM_FACT_align] == 16, codes = query->profile.in == CBN_DTYPE_E4M3;
     if (m == 0)
         return "noop";
-    if (aligned && !codes && m < 9 && facts[CBN__GEMM_FACT_slice] < 17)
+    if (aligned && !codes && m < 5 && facts[CBN__GEMM_FACT_slice] < 19)
         return "swap_ab_fused";
     if (aligned && m < 129)
         return "swap_ab";
@@ -160,7 +161,7 @@ START_TEST(default_routing_table)
                     query.profile.policy = "default";
                     ck_assert_str_eq(chosen(&query), expected_default(&query, fits));
                 }
-    struct cbn_query query = gemm_query(8, 7168, 2048);
+    struct cbn_query query = gemm_query(4, 7168, 2048);
     ck_assert_str_eq(chosen(&query), "swap_ab_fused");
     query.profile.disable = "swap_ab_fused";
     ck_assert_str_eq(chosen(&query), "swap_ab");
@@ -431,10 +432,11 @@ static int specs_of(struct cbn_query query, int64_t max)
 START_TEST(few_specialisations)
 {
     struct cbn_query shape = gemm_query(0, 2112, 7168), odd = gemm_query(0, 2113, 7168), any = gemm_query(0, 0, 0);
-    ck_assert_int_eq(specs_of(shape, 131072), 7); /* one fused, swap_ab for five counts of tokens, wgmma */
+    ck_assert_int_eq(specs_of(shape, 131072), 8); /* one fused, swap_ab for six counts of tokens, wgmma */
     ck_assert_int_eq(specs_of(shape, 0), 0);
-    ck_assert_int_eq(specs_of(shape, 8), 1);
-    ck_assert_int_eq(specs_of(shape, 128), 6);
+    ck_assert_int_eq(specs_of(shape, 4), 1);
+    ck_assert_int_eq(specs_of(shape, 8), 2);
+    ck_assert_int_eq(specs_of(shape, 128), 7);
     ck_assert_int_eq(specs_of(odd, 131072), 3);
     any.profile.disable = "wgmma,generic";
     ck_assert_int_le(specs_of(any, 131072), 16); /* of one call profile, whatever the models */
@@ -536,7 +538,7 @@ static void check_swap_ab(struct cbn_query query, int64_t split)
     ck_assert_int_le(geometry.grid[0] / split, tiles);
     ck_assert_int_eq(geometry.grid[1], (query.m + bm - 1) / bm);
     ck_assert_uint_eq(geometry.grid[2], 1);
-    ck_assert_int_eq(geometry.block[0], 128 + 32);
+    ck_assert_int_eq(geometry.block[0], strcmp(name, "swap_ab_fused") == 0 ? 288 : 160);
     ck_assert_msg(geometry.shared_bytes > 0 && geometry.shared_bytes <= SHARED_MAX, "%s m=%lld n=%lld k=%lld: %u bytes",
                   name, (long long)query.m, (long long)query.n, (long long)query.k, geometry.shared_bytes);
     if (max_sms > 1)
@@ -568,6 +570,67 @@ START_TEST(swap_ab_geometry)
                     check_swap_ab(query, facts[CBN__GEMM_FACT_split]);
                 }
             }
+}
+END_TEST
+
+/* On 132 SMs, as measured on an H200: the cut of K, the groups of a stage, and when dependents start. */
+static const struct {
+    int64_t m, n, k;
+    uint32_t in;
+    int64_t split, room, deep;
+    uint64_t trigger;
+} cuts[] = {
+    {1, 512, 7168, CBN_DTYPE_E4M3, 8, CBN__ROOM_ALONE, 1, CBN__TRIGGER_WAITED},
+    {16, 1536, 4096, CBN_DTYPE_E4M3, 4, CBN__ROOM_ALONE, 1, CBN__TRIGGER_WAITED},
+    {16, 3072, 1536, CBN_DTYPE_E4M3, 2, CBN__ROOM_ALONE, 0, CBN__TRIGGER_WAITED},
+    {64, 3072, 1536, CBN_DTYPE_E4M3, 2, CBN__ROOM_ALONE, 0, CBN__TRIGGER_WAITED},
+    {8, 7168, 2048, CBN_DTYPE_E4M3, 1, CBN__ROOM_ALONE, 1, CBN__TRIGGER_TOP},
+    {9, 7168, 2048, CBN_DTYPE_E4M3, 1, CBN__ROOM_ALONE, 0, CBN__TRIGGER_TOP},
+    {24, 7168, 2048, CBN_DTYPE_E4M3, 1, CBN__ROOM_ALONE, 1, CBN__TRIGGER_TOP},
+    {24, 7168, 2048, CBN_DTYPE_BF16, 1, CBN__ROOM_ALONE, 1, CBN__TRIGGER_WAITED},
+    {32, 7168, 2048, CBN_DTYPE_E4M3, 1, CBN__ROOM_ALONE, 1, CBN__TRIGGER_LOADED},
+    {33, 7168, 2048, CBN_DTYPE_BF16, 1, CBN__ROOM_ALONE, 0, CBN__TRIGGER_LOADED},
+    {16, 4096, 7168, CBN_DTYPE_E4M3, 2, CBN__ROOM_ALONE, 1, CBN__TRIGGER_WAITED},
+    {33, 4096, 7168, CBN_DTYPE_E4M3, 2, CBN__ROOM_ALONE, 0, CBN__TRIGGER_LOADED},
+    {16, 2112, 7168, CBN_DTYPE_E4M3, 8, CBN__ROOM_SHARED, 0, CBN__TRIGGER_WAITED},
+    {32, 2112, 7168, CBN_DTYPE_E4M3, 8, CBN__ROOM_SHARED, 0, CBN__TRIGGER_WAITED},
+    {16, 4608, 7168, CBN_DTYPE_E4M3, 4, CBN__ROOM_SHARED, 0, CBN__TRIGGER_WAITED},
+    {16, 10240, 5120, CBN_DTYPE_E4M3, 2, CBN__ROOM_SHARED, 0, CBN__TRIGGER_WAITED},
+    {16, 24576, 1536, CBN_DTYPE_E4M3, 1, CBN__ROOM_SHARED, 0, CBN__TRIGGER_WAITED},
+    {16, 32768, 512, CBN_DTYPE_E4M3, 1, CBN__ROOM_STRIDED, 0, CBN__TRIGGER_TOP},
+    {32, 32768, 512, CBN_DTYPE_E4M3, 1, CBN__ROOM_STRIDED, 0, CBN__TRIGGER_TOP},
+    {16, 7168, 16384, CBN_DTYPE_E4M3, 4, CBN__ROOM_STRIDED, 0, CBN__TRIGGER_WAITED},
+    {32, 18432, 7168, CBN_DTYPE_E4M3, 4, CBN__ROOM_STRIDED, 1, CBN__TRIGGER_WAITED},
+    {16, 36864, 7168, CBN_DTYPE_E4M3, 2, CBN__ROOM_STRIDED, 0, CBN__TRIGGER_WAITED},
+    {16, 5120, 17408, CBN_DTYPE_E4M3, 4, CBN__ROOM_SHARED, 0, CBN__TRIGGER_WAITED},
+};
+
+START_TEST(swap_ab_lies_as_measured)
+{
+    int64_t facts[CBN_FACTS_MAX], params[CBN_PARAMS_MAX];
+    struct cbn_query query = gemm_query(cuts[_i].m, cuts[_i].n, cuts[_i].k);
+    query.profile.in = cuts[_i].in;
+    query.profile.disable = "swap_ab_fused";
+    facts_of(&query, facts);
+    ck_assert_str_eq(chosen(&query), "swap_ab");
+    (void)geometry_of(&query, params);
+    ck_assert_int_eq(facts[CBN__GEMM_FACT_split], cuts[_i].split);
+    ck_assert_int_eq(facts[CBN__GEMM_FACT_room], cuts[_i].room);
+    ck_assert_int_eq(facts[CBN__GEMM_FACT_deep], cuts[_i].deep);
+    ck_assert_uint_eq(cbn__swap_ab_trigger(params, facts), cuts[_i].trigger);
+}
+END_TEST
+
+START_TEST(a_budget_of_sms_lets_dependents_come_at_once)
+{
+    int64_t facts[CBN_FACTS_MAX], params[CBN_PARAMS_MAX];
+    struct cbn_query query = gemm_query(_i ? 64 : 8, 2112, 7168);
+    query.profile.in = CBN_DTYPE_E4M3;
+    query.profile.max_sms = 64;
+    facts_of(&query, facts);
+    (void)geometry_of(&query, params);
+    ck_assert_int_eq(facts[CBN__GEMM_FACT_room], CBN__ROOM_BOUNDED);
+    ck_assert_uint_eq(cbn__swap_ab_trigger(params, facts), _i ? CBN__TRIGGER_LOADED : CBN__TRIGGER_TOP);
 }
 END_TEST
 
@@ -624,6 +687,8 @@ int main(void)
     tcase_add_test(test_case, shapes_share_specialisations);
     tcase_add_test(test_case, portable_geometry);
     tcase_add_loop_test(test_case, swap_ab_geometry, 0, 8);
+    tcase_add_loop_test(test_case, swap_ab_lies_as_measured, 0, sizeof(cuts) / sizeof(cuts[0]));
+    tcase_add_loop_test(test_case, a_budget_of_sms_lets_dependents_come_at_once, 0, 2);
     tcase_add_test(test_case, geometry_keeps_to_the_budget);
     tcase_add_test(test_case, geometry_saturates);
     suite_add_tcase(suite, test_case);

@@ -210,6 +210,23 @@ START_TEST(more_contexts_than_slots_cost_a_load_and_nothing_else)
 }
 END_TEST
 
+START_TEST(the_split_of_an_sm_is_asked_for_and_failing_is_no_fault)
+{
+    struct cbn__kernel *kernel = create();
+    fake.set_device_count(2);
+    load(kernel, context, 0);
+    ck_assert_int_eq(fake.carveout("sum", 0), 0);
+    cbn__kernel_prefer_shared(kernel, 0);
+    ck_assert_int_eq(fake.carveout("sum", 0), 100);
+    ck_assert_int_eq(fake.carveout("sum", 1), 0);
+    ck_assert_int_eq(fake.thread_mode(), GLOBAL);
+    fake.script("cuKernelSetAttribute", 1, OUT_OF_MEMORY);
+    cbn__kernel_prefer_shared(kernel, 1);
+    ck_assert_int_eq(fake.carveout("sum", 1), 0);
+    cbn__kernel_destroy(kernel);
+}
+END_TEST
+
 START_TEST(shared_memory_is_only_raised)
 {
     struct cbn__kernel *kernel = create();
@@ -420,6 +437,7 @@ static Suite *suite(void)
     tcase_add_test(cases, two_contexts_share_the_library);
     tcase_add_test(cases, more_contexts_than_slots_cost_a_load_and_nothing_else);
     tcase_add_test(cases, shared_memory_is_only_raised);
+    tcase_add_test(cases, the_split_of_an_sm_is_asked_for_and_failing_is_no_fault);
     tcase_add_test(cases, a_load_in_another_thread_leaves_a_global_capture_valid);
     tcase_add_loop_test(cases, create_fails_with_the_drivers_words_and_leaves_the_bytes, 0,
                         sizeof(create_failures) / sizeof(create_failures[0]));

@@ -116,6 +116,7 @@ static void ask_boxes(const struct cbn_fp8_gemm_args *args, const char *kernel, 
 {
     struct cbn_query query = CBN_QUERY_INIT;
     struct cbn_explanation explanation = {.size = sizeof(explanation)};
+    uint32_t deep = 0;
     query.op = "fp8_gemm";
     query.arch = CBN_ARCH(90, 'a');
     query.m = args->a.extents[0];
@@ -128,9 +129,10 @@ static void ask_boxes(const struct cbn_fp8_gemm_args *args, const char *kernel, 
     for (uint32_t i = 0; i < explanation.spec.param_count; i++) {
         if (strcmp(explanation.spec.params[i].name, "BM") == 0)
             *ret_rows = (uint32_t)explanation.spec.params[i].value;
-        if (strcmp(explanation.spec.params[i].name, "DEPTH") == 0)
-            *ret_depth = (uint32_t)explanation.spec.params[i].value;
+        if (strcmp(explanation.spec.params[i].name, "DEEP") == 0)
+            deep = (uint32_t)explanation.spec.params[i].value;
     }
+    *ret_depth = *ret_rows > 32 ? 1 : (*ret_rows > 16 ? 1u : 2u) << deep;
 }
 
 /* ---- codes in ---- */
@@ -254,6 +256,8 @@ START_TEST(the_quantiser_fills_the_workspace_and_the_product_reads_it)
                                                  .s_t = 1,
                                                  .s_s = M};
     ck_assert_str_eq(first.kernel, "cbn_fp8_quantize");
+    ck_assert_int_eq(fake.carveout("cbn_fp8_quantize", 0), 100); /* both want one split of an SM's memory */
+    ck_assert_int_eq(fake.carveout("cbn_fp8_swap_ab", 0), 100);
     ck_assert_uint_eq(first.parameter_bytes, sizeof(quantized));
     ck_assert_mem_eq(first.parameters, &quantized, sizeof(quantized));
     ck_assert_uint_eq(first.pdl, 1);

@@ -93,7 +93,7 @@ static struct cbn_query query_of(int64_t m, int64_t n, int64_t k, uint32_t in, b
 /* The candidate and those of its parameters that are sizes. */
 static void describe(const struct problem *problem, const struct cbn_query *query, char *ret_text, size_t bytes)
 {
-    static const char *const sizes[] = {"BM", "BN", "DEPTH"};
+    static const char *const sizes[] = {"BM", "BN", "DEEP"};
     struct cbn_explanation told_by = {.size = sizeof(told_by)};
     (void)cbn_explain(problem->runtime, query, &told_by, NULL);
     int used = snprintf(ret_text, bytes, "kernel=%s", told_by.spec.kernel);

@@ -310,10 +310,11 @@ uint64_t cbn__swap_ab_trigger(const int64_t *params, const int64_t *facts)
     case CBN__ROOM_ALONE:
         if (tiny || (slice > SLICE_SHORT && !many) || (quantizer && bm > 16 && !many))
             return CBN__TRIGGER_WAITED;
-        return bm >= 32 ? CBN__TRIGGER_LOADED : CBN__TRIGGER_TOP;
+        break;
     default:
-        return many ? CBN__TRIGGER_LOADED : CBN__TRIGGER_TOP;
+        break;
     }
+    return many ? CBN__TRIGGER_LOADED : CBN__TRIGGER_TOP;
 }
 
 bool cbn__gemm_takes_maps(const struct cbn__candidate *candidate)

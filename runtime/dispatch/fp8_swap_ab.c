@@ -4,6 +4,7 @@
 #include "dispatch/fp8_swap_ab.h"
 
 #include "dispatch/builtin.h"
+#include "dispatch/fp8_wgmma.h"
 #include "dispatch/geometry.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -105,6 +106,12 @@ void cbn__gemm_derive(int64_t *facts)
     int64_t split = choose_split(tiles, groups, sms);
     FACT(facts, split) = split;
     FACT(facts, slice) = cbn__geometry_ceil(groups, split);
+    cbn__gemm_derive_rows(facts);
+}
+
+void cbn__gemm_derive_rows(int64_t *facts)
+{
+    FACT(facts, tile) = cbn__wgmma_choose(facts);
 }
 
 /* ---- geometry ---- */
@@ -212,7 +219,12 @@ void cbn__swap_ab_place(const int64_t *params, const int64_t *facts, struct cbn_
 
 bool cbn__gemm_takes_maps(const struct cbn__candidate *candidate)
 {
-    return candidate->template.argument_bytes == sizeof(struct cbn__swap_ab_args);
+    return candidate->template.argument_bytes == sizeof(struct cbn__swap_ab_args) || cbn__gemm_is_wgmma(candidate);
+}
+
+bool cbn__gemm_is_wgmma(const struct cbn__candidate *candidate)
+{
+    return candidate->template.argument_bytes == sizeof(struct cbn__wgmma_args);
 }
 
 bool cbn__gemm_quantizes_first(const struct cbn__candidate *candidate, const int64_t *params, const int64_t *facts)

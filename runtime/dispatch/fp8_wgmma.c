@@ -126,7 +126,8 @@ const struct cbn_param cbn__wgmma_params[CBN__WGMMA_PARAM_COUNT] = {
 /* A product as the choice sees it: small enough for 32 bits apart from bytes. */
 struct product {
     uint32_t rows, columns, groups, sms;
-    int64_t bytes; /* that pass DRAM once */
+    int64_t dram_ns;   /* of all bytes, once */
+    uint32_t cta_load; /* by how much an active CTA lengthens a group, in 2^-24 */
     bool bounded;  /* sms is a budget that no grid may exceed */
 };
 
@@ -156,11 +157,12 @@ static struct product coarse_product_of(const int64_t *facts)
     uint32_t steps = (product.rows + CBN__WGMMA_STEP - 1) / CBN__WGMMA_STEP;
     product.rows = clamp((int64_t)steps * CBN__WGMMA_STEP, 1, CBN__WGMMA_STEPS_END);
     int64_t k = (int64_t)product.groups * CBN_GROUP_SIZE;
-    product.bytes = product.columns * k + product.rows * (k + 2 * (int64_t)product.columns);
+    product.dram_ns = (product.columns * k + product.rows * (k + 2 * (int64_t)product.columns)) / DRAM_BYTES_PER_NS;
+    product.cta_load = (1u << 24) / 1000 * LOAD_PER_MILLE / product.sms;
     return product;
 }
 
-static uint32_t div_up(uint32_t value, uint32_t by)
+static inline uint32_t div_up(uint32_t value, uint32_t by)
 {
     return (value + by - 1) / by;
 }
@@ -169,14 +171,14 @@ static uint32_t div_up(uint32_t value, uint32_t by)
  * Clusters that run at once: all of two CTAs, of more what fits the GPCs, about ten elevenths (measured on an H200: 30 of
  * four CTAs and 15 of eight with 132 SMs).
  */
-static uint32_t resident_clusters(uint32_t ctas, uint32_t sms)
+static inline uint32_t resident_clusters(uint32_t ctas, uint32_t sms)
 {
     uint32_t usable = ctas > 2 ? sms * 10 / 11 : sms;
     return usable < ctas ? 1 : usable * RESIDENT_CTAS / ctas;
 }
 
 /* Tiles for each of `ranks` CTAs. */
-static uint32_t units_of(const struct tile *tile, const struct product *product, uint32_t ranks)
+static inline uint32_t units_of(const struct tile *tile, const struct product *product, uint32_t ranks)
 {
     uint32_t columns = div_up(product->columns, (uint32_t)tile->bn);
     return div_up(product->rows, (uint32_t)tile->bm) * div_up(columns, ranks);
@@ -185,8 +187,11 @@ static uint32_t units_of(const struct tile *tile, const struct product *product,
 #define UNFIT INT64_MAX
 #define WAVES_OF_CLUSTERS 2 /* a cluster that shares K takes one tile: more of them than that are better not split */
 
+/* Into its callers: where the tile is a constant, so are its divisors. */
+#define INLINE static inline __attribute__((always_inline))
+
 /* In ns; UNFIT where the template cannot, or a budget of SMs would not hold. */
-static int64_t cost_of(const struct tile *tile, const struct product *product, uint32_t ranks)
+INLINE int64_t cost_of(const struct tile *tile, const struct product *product, uint32_t ranks)
 {
     uint32_t split = (uint32_t)tile->split, ctas = split * ranks;
     uint32_t groups_least = split * (tile->along_k ? (uint32_t)tile->warpgroups : 1);
@@ -197,34 +202,42 @@ static int64_t cost_of(const struct tile *tile, const struct product *product, u
         return UNFIT;
     uint32_t active = (units < resident ? units : resident) * ctas;
     int64_t group = tile->group[ranks - 1];
-    group += group * LOAD_PER_MILLE * active / (1000 * (int64_t)product->sms);
+    group += group * active * product->cta_load >> 24;
     int64_t tiles_ns = div_up(units, resident) * (div_up(product->groups, split) * group + tile->finish);
-    int64_t dram_ns = product->bytes / DRAM_BYTES_PER_NS;
-    return tile->start + (tiles_ns > dram_ns ? tiles_ns : dram_ns);
+    return tile->start + (tiles_ns > product->dram_ns ? tiles_ns : product->dram_ns);
 }
 
-static int64_t best_ranks(const struct tile *tile, const struct product *product, int64_t *ret_cost)
+INLINE int64_t best_ranks(const struct tile *tile, const struct product *product, int64_t *ret_cost)
 {
     int64_t alone = cost_of(tile, product, 1), shared = cost_of(tile, product, RANKS_MAX);
     *ret_cost = shared < alone ? shared : alone;
     return shared < alone ? RANKS_MAX : 1;
 }
 
+struct best {
+    int64_t tile, cost;
+};
+
+INLINE void consider(int64_t number, const struct product *product, struct best *best)
+{
+    int64_t cost;
+    (void)best_ranks(&tiles[number], product, &cost);
+    if (cost < best->cost)
+        *best = (struct best){number, cost};
+}
+
+/* Part of every call: cheap arithmetic alone. */
 int64_t cbn__wgmma_choose(const int64_t *facts)
 {
-    int64_t best = FEW_ROWS, best_cost = INT64_MAX;
+    struct best best = {FEW_ROWS, INT64_MAX};
     if (FACT(facts, m) <= CBN__WGMMA_STEP)
         return FEW_ROWS;
     const struct product product = coarse_product_of(facts);
-    for (int64_t i = 0; i < TILE_COUNT; i++) {
-        int64_t cost;
-        (void)best_ranks(&tiles[i], &product, &cost);
-        if (cost < best_cost) {
-            best = i;
-            best_cost = cost;
-        }
-    }
-    return best;
+#define X(bm, bn, warpgroups, along_k, parts, split, ...)                                                              \
+    consider(TILE_##bm##_##bn##_##warpgroups##_##along_k##_##parts##_##split, &product, &best);
+    TILE_MAP(X)
+#undef X
+    return best.tile;
 }
 
 int64_t cbn__wgmma_tile_count(void)

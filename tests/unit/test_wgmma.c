@@ -194,6 +194,23 @@ START_TEST(the_parameters_are_the_tile)
 }
 END_TEST
 
+/* None costs a compile for nothing: the points that the GPU suite looks among reach each. */
+START_TEST(every_tile_is_chosen_somewhere)
+{
+    static const int64_t ns[] = {64, 128, 200, 512, 1024, 2112, 4096, 7168};
+    static const int64_t ks[] = {256, 512, 1024, 2048, 7168, 16384};
+    static const int64_t rows[] = {96, 130, 257, 500, 850, 1024};
+    static const uint32_t sms[] = {0, 8, 16, 32, 64};
+    uint64_t seen = 0;
+    for (size_t i = 0; i < COUNT(ns) * COUNT(ks) * COUNT(rows) * COUNT(sms); i++) {
+        struct cbn_profile profile = ((struct cbn_query)CBN_QUERY_INIT).profile;
+        profile.max_sms = sms[i % 5];
+        seen |= UINT64_C(1) << choose(rows[i / 5 % 6], ns[i / 180], ks[i / 30 % 6], &profile).facts[CBN__GEMM_FACT_tile];
+    }
+    ck_assert_uint_eq(seen, (UINT64_C(1) << cbn__wgmma_tile_count()) - 1);
+}
+END_TEST
+
 struct measured {
     int64_t m, n, k, bm, bn, split;
 };
@@ -536,6 +553,7 @@ static Suite *suite(void)
     tcase_add_test(pure, extreme_facts_are_cut_too);
     tcase_add_test(pure, the_choice_looks_at_steps_of_m);
     tcase_add_test(pure, the_parameters_are_the_tile);
+    tcase_add_test(pure, every_tile_is_chosen_somewhere);
     tcase_add_test(pure, measured_winners_are_chosen);
     tcase_add_checked_fixture(calls, set_up, tear_down);
     tcase_set_timeout(calls, 240);

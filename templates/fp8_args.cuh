@@ -28,6 +28,14 @@ struct swap_ab_args {
     tensor_map w, w_tail, a, a_tail;
 };
 
+struct wgmma_args {
+    gemm_args gemm;
+    u64 fetch_early;
+    i64 share; /* of the copies, over a cluster: 0 nothing, 1 the rows of A, 2 those of W */
+    i64 band;  /* row tiles that are walked together, column by column */
+    tensor_map a, a_tail, w, w_tail, d;
+};
+
 struct quantize_args {
     u64 x, codes, scales, m_valid;
     i64 t, g, k;
@@ -43,6 +51,8 @@ static_assert(GEMM_ORDER.workspace == 8 && GEMM_ORDER.m == 9 && GEMM_ORDER.lda =
 static_assert(GEMM_ORDER.sa_row == 15 && GEMM_ORDER.sw_row == 17 && GEMM_ORDER.sw_col == 18, "argument layout 1");
 
 static_assert(sizeof(swap_ab_args) == 192 + 4 * 128 && alignof(swap_ab_args) == 64, "argument layout 1");
+
+static_assert(sizeof(wgmma_args) == 192 + 5 * 128 && alignof(wgmma_args) == 64, "argument layout 1");
 
 constexpr quantize_args QUANTIZE_ORDER = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
 static_assert(sizeof(quantize_args) == 14 * 8, "argument layout 1");

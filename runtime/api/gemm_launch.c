@@ -28,7 +28,6 @@ void cbn__gemm_ops_place(struct cbn__gemm_ops *ops, const struct cbn__device_fac
     ops->quantize.arch = ops->gemm.arch;
     ops->quantize.pdl = ops->gemm.pdl;
     cbn__gemm_derive(facts);
-    cbn__gemm_settle(facts);
 }
 
 int32_t cbn__gemm_choose_quantizer(const struct cbn__op *quantize, const int64_t *gemm_facts,
@@ -72,6 +71,7 @@ void cbn__weight_maps_fill(const struct cbn__driver *driver, const struct cbn__g
         ret_maps->has_depth[depth - 1] =
             has_groups(arguments, depth) && cbn__tensor_map_encode(driver, &codes, WEIGHT_BOX_ROWS, depth,
                                                                    &ret_maps->depth[depth - 1], NULL) == CBN_STATUS_OK;
+    cbn__wgmma_weight_maps_fill(driver, arguments, &ret_maps->wgmma);
 }
 
 /* The map of whole groups stays zero where there are fewer of them than a box takes: no copy uses it then. */
@@ -99,12 +99,13 @@ static int32_t fill_weight_maps(const struct cbn__gemm_way *way, struct cbn__swa
     return CBN_STATUS_OK;
 }
 
-static int32_t fill_maps(const struct cbn__gemm_way *way, const struct cbn__choice *choice, bool codes_in,
-                         struct cbn__swap_ab_args *arguments, struct cbn_error *err)
+static int32_t fill_swap_ab(const struct cbn__gemm_way *way, const struct cbn__choice *choice, const int64_t *facts,
+                            bool codes_in, struct cbn__swap_ab_args *arguments, struct cbn_error *err)
 {
     const struct cbn__gemm_args *gemm = &arguments->gemm;
     const struct cbn__codes activations = {"a", gemm->a, gemm->m, gemm->k, gemm->lda};
     uint32_t depth = 0, rows = 0;
+    arguments->trigger = cbn__swap_ab_trigger(choice->spec.params, facts);
     cbn__swap_ab_boxes(choice->spec.params, &depth, &rows);
     int32_t status = fill_weight_maps(way, arguments, depth, err);
     if (status != CBN_STATUS_OK || !codes_in)
@@ -202,14 +203,23 @@ static int32_t launch_plain(const struct cbn__gemm_way *way, struct step *gemm, 
                : status;
 }
 
+/* What the kernels that copy by maps take; both begin with gemm and fetch_early. */
+union mapped {
+    struct cbn__wgmma_args wgmma; /* the larger one */
+    struct cbn__swap_ab_args swap_ab;
+};
+
+_Static_assert(offsetof(struct cbn__swap_ab_args, gemm) == offsetof(struct cbn__wgmma_args, gemm) &&
+                   offsetof(struct cbn__swap_ab_args, fetch_early) == offsetof(struct cbn__wgmma_args, fetch_early) &&
+                   sizeof(struct cbn__swap_ab_args) <= sizeof(struct cbn__wgmma_args),
+               "one beginning");
+
 /* Both kernels and every map before the first launch. */
 static int32_t launch_mapped(const struct cbn__gemm_way *way, struct step *gemm, const struct cbn__gemm_call *call,
                              struct cbn_error *err)
 {
     const struct cbn__op *op = &way->ops->gemm, *quantize = &way->ops->quantize;
-    struct cbn__swap_ab_args arguments = {.gemm = call->arguments,
-                                          .fetch_early = way->fetch_early,
-                                          .trigger = cbn__swap_ab_trigger(gemm->choice.spec.params, call->facts)};
+    union mapped arguments = {.wgmma = {.gemm = call->arguments, .fetch_early = way->fetch_early}};
     struct cbn__quantize_args quantized;
     struct step first;
     bool quantizes = cbn__gemm_quantizes_first(gemm->choice.candidate, gemm->choice.spec.params, call->facts);
@@ -217,7 +227,7 @@ static int32_t launch_mapped(const struct cbn__gemm_way *way, struct step *gemm,
     if (quantizes) {
         const struct cbn__gemm_workspace workspace = cbn__gemm_workspace_of(call->arguments.m, call->arguments.k);
         quantized = quantizer_args(&call->arguments, &workspace, way->workspace);
-        take_codes(&arguments.gemm, &quantized);
+        take_codes(&arguments.wgmma.gemm, &quantized);
         status = cbn__gemm_choose_quantizer(quantize, call->facts, &first.choice, err);
         if (status == CBN_STATUS_OK)
             status = obtain(way, &first, err);
@@ -225,8 +235,11 @@ static int32_t launch_mapped(const struct cbn__gemm_way *way, struct step *gemm,
     if (status == CBN_STATUS_OK)
         status = obtain(way, gemm, err);
     bool codes_in = quantizes || call->facts[CBN__GEMM_FACT_in] == CBN_DTYPE_E4M3;
-    if (status == CBN_STATUS_OK)
-        status = fill_maps(way, &gemm->choice, codes_in, &arguments, err);
+    if (status == CBN_STATUS_OK && cbn__gemm_is_wgmma(gemm->choice.candidate))
+        status = cbn__wgmma_arguments_fill(way->place->driver, call->facts, way->maps ? &way->maps->wgmma : NULL,
+                                           &arguments.wgmma, err);
+    else if (status == CBN_STATUS_OK)
+        status = fill_swap_ab(way, &gemm->choice, call->facts, codes_in, &arguments.swap_ab, err);
     if (status == CBN_STATUS_OK && quantizes)
         status = cbn__op_launch(quantize, first.kernel, &first.choice, &quantized, way->stream, err);
     return status == CBN_STATUS_OK ? cbn__op_launch(op, gemm->kernel, &gemm->choice, &arguments, way->stream, err)
@@ -236,7 +249,7 @@ static int32_t launch_mapped(const struct cbn__gemm_way *way, struct step *gemm,
 int32_t cbn__gemm_launch(const struct cbn__gemm_way *way, struct cbn__gemm_call *call, struct cbn_error *err)
 {
     struct step gemm;
-    cbn__gemm_settle(call->facts); /* a plan's run brings another m */
+    cbn__gemm_derive_rows(call->facts); /* a plan's run brings another m */
     int32_t status = cbn__op_choose(&way->ops->gemm, call->facts, &gemm.choice, err);
     if (status == CBN_STATUS_OK && gemm.choice.noop) {
         CBN__COUNT(way->ops->gemm.runtime, noops);

@@ -6,6 +6,7 @@
 #define CBN_API_GEMM_LAUNCH_H
 
 #include "api/gemm.h"
+#include "api/gemm_wgmma.h"
 #include "api/ops.h"
 
 /* The product's op, and that of the quantiser which may run before it. */
@@ -34,10 +35,14 @@ int32_t cbn__question_quantizer(const struct cbn__question *question, const stru
 
 #define CBN__DEPTH_MAX 4
 
-/* The maps of weights that do not change their place. What is not known is encoded by the run that needs it. */
+/*
+ * The maps of weights that do not change their place, for swap_ab and for wgmma. What is not known is encoded by the run
+ * that needs it.
+ */
 struct cbn__weight_maps {
     bool has_tail, has_depth[CBN__DEPTH_MAX];
     struct cbn__tensor_map tail, depth[CBN__DEPTH_MAX]; /* [d - 1]: boxes of d groups */
+    struct cbn__wgmma_weight_maps wgmma;
 };
 
 /* All of them that can be encoded. */

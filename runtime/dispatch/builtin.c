@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arch.h"
+#include "dispatch/fp8_wgmma.h"
 #include "jit/embedded.h"
 
 #define ALIGN_MAX 16
@@ -49,9 +50,8 @@ int32_t cbn__builtin_families(struct cbn__family *ret_families[CBN__BUILTIN_COUN
     int32_t status = CBN_STATUS_OK;
     for (int i = 0; i < CBN__BUILTIN_COUNT && status == CBN_STATUS_OK; i++)
         status = create_family(builtins[i], &digest, &families[i], err);
-    for (int i = 0; i < CBN__BUILTIN_COUNT && status == CBN_STATUS_OK; i++)
-        families[i]->settle = builtins[i] == &cbn__builtin_fp8_gemm ? cbn__gemm_settle : NULL;
     if (status == CBN_STATUS_OK) {
+        families[0]->derive = (struct cbn__derivation){cbn__gemm_derive_rows, CBN__WGMMA_STEP, CBN__WGMMA_STEPS_END};
         memcpy(ret_families, families, sizeof(families));
         return CBN_STATUS_OK;
     }
@@ -217,7 +217,6 @@ static void fill_gemm(const struct cbn_query *query, int64_t *facts)
     facts[CBN__GEMM_FACT_sms] = sms_of(query);
     facts[CBN__GEMM_FACT_max_sms] = profile->max_sms;
     cbn__gemm_derive(facts);
-    cbn__gemm_settle(facts);
 }
 
 static void fill_quantize(const struct cbn_query *query, int64_t *facts)
@@ -250,7 +249,7 @@ static const struct builtin_op {
     {"fp8_gemm", check_gemm, fill_gemm,
      1u << CBN__GEMM_FACT_m | 1u << CBN__GEMM_FACT_n | 1u << CBN__GEMM_FACT_k | 1u << CBN__GEMM_FACT_align |
          1u << CBN__GEMM_FACT_split | 1u << CBN__GEMM_FACT_slice | 1u << CBN__GEMM_FACT_room |
-         1u << CBN__GEMM_FACT_deep},
+         1u << CBN__GEMM_FACT_deep | 1u << CBN__GEMM_FACT_tile},
     {"fp8_quantize", check_quantize, fill_quantize,
      1u << CBN__QUANTIZE_FACT_t | 1u << CBN__QUANTIZE_FACT_g | 1u << CBN__QUANTIZE_FACT_k |
          1u << CBN__QUANTIZE_FACT_align},

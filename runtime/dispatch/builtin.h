@@ -14,12 +14,12 @@
  * Facts of fp8_gemm, in the order of its table. Dtypes, formats and granularities are the public enums' numbers.
  * align: the largest power of two, at most 16, that divides in bytes every base address and row stride of a, w and d.
  * split, slice, room: how swap_ab cuts K and lies on the SMs, from n, k, sms and max_sms (cbn__gemm_derive): CTAs of a
- * cluster, the groups of 128 in the longest share of one, enum cbn__swap_ab_room. deep: 1 where its stages hold twice as
- * many groups, from m and these (cbn__gemm_settle).
+ * cluster, the groups of 128 in the longest share of one, enum cbn__swap_ab_room. From m and these (cbn__gemm_derive_rows)
+ * deep: 1 where its stages hold twice as many groups, and tile: the number of wgmma's tile.
  */
 #define CBN__GEMM_FACT_MAP(X)                                                                                          \
     X(m) X(n) X(k) X(in) X(out) X(a_scale) X(w_scale) X(w_gran) X(bias) X(pow2) X(propagate) X(align) X(pdl) X(arch)   \
-    X(sms) X(max_sms) X(split) X(slice) X(room) X(deep)
+    X(sms) X(max_sms) X(split) X(slice) X(room) X(deep) X(tile)
 
 enum cbn__gemm_fact {
 #define CBN__X(name) CBN__GEMM_FACT_##name,
@@ -40,11 +40,11 @@ enum cbn__quantize_fact {
 };
 
 /*
- * Fill the facts that follow from others. derive never looks at m: a row's bits must not depend on how many others there
- * are. What settle fills changes no bit, and only where the buckets of BM begin.
+ * Fills the facts that follow from others. split, slice and room never look at m: a row's bits must not depend on how
+ * many others swap_ab has. The second fills those alone that do look at it.
  */
 void cbn__gemm_derive(int64_t *facts);
-void cbn__gemm_settle(int64_t *facts);
+void cbn__gemm_derive_rows(int64_t *facts);
 
 extern const struct cbn_family cbn__builtin_fp8_gemm;     /* text pointers are filled from the embedded templates */
 extern const struct cbn_family cbn__builtin_fp8_quantize; /* by cbn__builtin_families */
@@ -90,6 +90,18 @@ struct cbn__swap_ab_args {
     struct cbn__tensor_map w, w_tail, a, a_tail;
 };
 
+/*
+ * The struct of wgmma. The maps' boxes: 128 bytes of K, with zeros past its end, by cbn__wgmma_cut's a_rows and w_rows, or
+ * by what is left of them at the end of M and of N. d is zero where rows do not go out by boxes.
+ */
+struct cbn__wgmma_args {
+    struct cbn__gemm_args gemm; /* a is codes */
+    uint64_t fetch_early;
+    int64_t share; /* of the copies, over a cluster: 0 nothing, 1 the rows of A, 2 those of W */
+    int64_t band;  /* row tiles that are walked together */
+    struct cbn__tensor_map a, a_tail, w, w_tail, d;
+};
+
 /* The codes and scales that fp8_quantize leaves in the workspace for a candidate that takes codes. */
 struct cbn__gemm_workspace {
     int64_t row_bytes;     /* stride of the codes [M, K] */
@@ -106,8 +118,9 @@ bool cbn__gemm_quantizes_first(const struct cbn__candidate *candidate, const int
 /* The facts of that fp8_quantize (flat, into the workspace), from the GEMM's. */
 void cbn__gemm_quantize_facts(const int64_t *gemm_facts, int64_t *ret_quantize_facts);
 
-/* True where the candidate's struct is cbn__swap_ab_args. */
+/* True where the candidate's struct is cbn__swap_ab_args or cbn__wgmma_args; the second: the latter. */
 bool cbn__gemm_takes_maps(const struct cbn__candidate *candidate);
+bool cbn__gemm_is_wgmma(const struct cbn__candidate *candidate);
 
 /* When a launch of swap_ab lets its dependents start. */
 uint64_t cbn__swap_ab_trigger(const int64_t *params, const int64_t *facts);

@@ -1,7 +1,8 @@
 /*
  * Enumeration: every specialisation that a decision can reach when facts move. Both forms rest on one property of the
  * tables: between two neighbouring breakpoints of a fact, every guard on it but MULTIPLE_OF, and every bucket, keeps
- * its answer. The sweep fact has no MULTIPLE_OF (registration refuses it), so one point an interval is complete.
+ * its answer. The sweep fact has no MULTIPLE_OF (registration refuses it), so one point an interval is complete. Facts
+ * that follow from it (cbn__derivation) have their own breakpoints, and are filled again at each.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -125,11 +126,18 @@ static int32_t tour_status(const struct tour *tour, struct cbn_error *err)
     return tour->seen.failed ? cbn__error_no_memory(err) : CBN_STATUS_OK;
 }
 
-static void move_to(const struct cbn__family *family, const void *point, int64_t *facts)
+static void add_derived_points(struct cbn__buf *points, const struct cbn__derivation *derive, int64_t max)
 {
-    memcpy(&facts[family->sweep_fact], point, sizeof(int64_t));
-    if (family->settle)
-        family->settle(facts);
+    for (int64_t low = 0; derive->fill && low < derive->end && low < max; low += derive->step)
+        add_point(points, low + 1, max);
+}
+
+/* The facts with the sweep fact at a point. */
+static void move_to(const struct cbn__family *family, const struct cbn__buf *points, size_t index, int64_t *facts)
+{
+    memcpy(&facts[family->sweep_fact], points->data + index * sizeof(int64_t), sizeof(int64_t));
+    if (family->derive.fill)
+        family->derive.fill(facts);
 }
 
 /* Where an interval of the sweep fact begins inside which no guard and no bucket changes. */
@@ -143,6 +151,7 @@ static int32_t collect_points(const struct cbn__family *family, int64_t max, con
     add_guard_points(points, family->noops, family->noop_count, sweep, max);
     for (uint32_t i = 0; i < family->candidate_count; i++)
         add_candidate_points(points, &family->candidates[i], route->policy, sweep, max);
+    add_derived_points(points, &family->derive, max);
     *ret_count = sort_points(points);
     return *ret_count ? CBN_STATUS_OK : cbn__error_no_memory(err);
 }
@@ -161,7 +170,7 @@ int32_t cbn__enumerate_gaps(const struct cbn__family *family, const int64_t *fac
     for (size_t i = 0; i < count; i++) {
         int64_t last = max;
         struct cbn__decision decision;
-        move_to(family, points.data + i * sizeof(int64_t), moved);
+        move_to(family, &points, i, moved);
         if (i + 1 < count) {
             memcpy(&last, points.data + (i + 1) * sizeof(int64_t), sizeof(int64_t));
             last--;
@@ -186,7 +195,7 @@ int32_t cbn__enumerate_sweep(const struct cbn__family *family, const int64_t *fa
     int64_t moved[CBN_FACTS_MAX];
     memcpy(moved, facts, family->fact_count * sizeof(*moved));
     for (size_t i = 0; i < count && !tour.stopped && !tour.seen.failed; i++) {
-        move_to(family, points.data + i * sizeof(int64_t), moved);
+        move_to(family, &points, i, moved);
         struct cbn__decision decision;
         cbn__decide(family, moved, route, &decision);
         if (decision.chosen >= 0)

@@ -38,11 +38,21 @@ struct cbn__candidate {
     struct cbn__rule rules[CBN__POLICIES_MAX];
 };
 
+/*
+ * Facts that follow from the sweep fact and others. fill: writes them, and tells values of the sweep fact apart only by
+ * ceil(value / step), and none from end on. fill NULL: there are none. Only a built-in family has some.
+ */
+struct cbn__derivation {
+    void (*fill)(int64_t *facts);
+    int64_t step, end;
+};
+
 struct cbn__family {
     char *name;
     char **facts;
     uint32_t fact_count;
     uint32_t sweep_fact;
+    struct cbn__derivation derive;
     int arch_fact, sms_fact, max_sms_fact, pdl_fact; /* index, -1: the family has none */
     uint32_t noop_count;
     struct cbn__guard *noops;
@@ -50,7 +60,6 @@ struct cbn__family {
     struct cbn__candidate *candidates;
     uint32_t policy_count;
     char *policies[CBN__POLICIES_MAX];
-    void (*settle)(int64_t *facts); /* NULL, or fills facts that follow from the sweep fact, after it was set */
 };
 
 /*

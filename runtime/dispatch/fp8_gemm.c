@@ -1,12 +1,12 @@
 /*
  * fp8_gemm as data: facts, candidates in order of preference, parameters, guards, policies, geometry. No decision is
- * made here. wgmma is a specialisation of the generic template until a kernel of its own replaces it; swap_ab's data is
- * in fp8_swap_ab.c.
+ * made here. The data of swap_ab and of wgmma is in fp8_swap_ab.c and fp8_wgmma.c.
  */
 #include <cubinet/types.h>
 
 #include "dispatch/builtin.h"
 #include "dispatch/fp8_swap_ab.h"
+#include "dispatch/fp8_wgmma.h"
 #include "dispatch/geometry.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -61,13 +61,6 @@ static const struct cbn_bucket weight_rows[] = {{64, 64}, {INT64_MAX, 128}};
 static const struct cbn_bucket vec_by_align[] = {{8, 1}, {INT64_MAX, 16}};
 static const struct cbn_bucket threads[] = {{64, 128}, {INT64_MAX, 256}};
 
-static const struct cbn_param wgmma_params[] = {CONST_PARAM(SWAP_AB, 0),
-                                                COMMON_PARAMS,
-                                                CONST_PARAM(VEC, 16),
-                                                CONST_PARAM(BM, 64),
-                                                BUCKET_PARAM(BN, "m", weight_rows),
-                                                BUCKET_PARAM(THREADS, "m", threads)};
-
 static const struct cbn_param generic_params[] = {CONST_PARAM(SWAP_AB, 0),
                                                   COMMON_PARAMS,
                                                   BUCKET_PARAM(VEC, "align", vec_by_align),
@@ -75,8 +68,7 @@ static const struct cbn_param generic_params[] = {CONST_PARAM(SWAP_AB, 0),
                                                   BUCKET_PARAM(BN, "m", weight_rows),
                                                   BUCKET_PARAM(THREADS, "m", threads)};
 
-_Static_assert(COUNT(wgmma_params) == PARAM_COUNT && COUNT(generic_params) == PARAM_COUNT,
-               "every candidate has all parameters");
+_Static_assert(COUNT(generic_params) == PARAM_COUNT, "all parameters");
 
 #define GUARD(fact_name, relation_name, operand)                                                                       \
     {                                                                                                                  \
@@ -91,8 +83,6 @@ _Static_assert(COUNT(wgmma_params) == PARAM_COUNT && COUNT(generic_params) == PA
 #define FUSED_SLICE_END 33                /* longer ones leave the ring no room in shared memory */
 
 /* What the templates can do at all. */
-static const struct cbn_guard aligned_guards[] = {GUARD("arch", GE, CBN_ARCH(80, 0)), GUARD("k", GE, 1),
-                                                  GUARD("align", MULTIPLE_OF, 16)};
 /* wgmma and clusters are sm_90a's own; maps want rows that begin at multiples of 16 bytes. */
 static const struct cbn_guard swap_ab_guards[] = {GUARD("arch", EQ, CBN_ARCH(90, 'a')), GUARD("k", GE, 1),
                                                   GUARD_RANGE("m", 1, SWAP_AB_ROWS_END), GUARD("align", MULTIPLE_OF, 16),
@@ -100,6 +90,10 @@ static const struct cbn_guard swap_ab_guards[] = {GUARD("arch", EQ, CBN_ARCH(90,
 static const struct cbn_guard swap_ab_fused_guards[] = {
     GUARD("arch", EQ, CBN_ARCH(90, 'a')), GUARD("k", GE, 1), GUARD("in", LT, CBN_DTYPE_E4M3), GUARD_RANGE("m", 1, 9),
     GUARD("slice", LT, FUSED_SLICE_END),  GUARD("align", MULTIPLE_OF, 16)};
+/* Rows of D go out by 16 bytes. */
+static const struct cbn_guard wgmma_guards[] = {
+    GUARD("arch", EQ, CBN_ARCH(90, 'a')),    GUARD("k", GE, 1), GUARD_RANGE("m", 1, CBN__WGMMA_ROWS_END),
+    GUARD("n", LT, CBN__WGMMA_COLUMNS_END), GUARD("n", MULTIPLE_OF, 8), GUARD("align", MULTIPLE_OF, 16)};
 static const struct cbn_guard generic_guards[] = {GUARD("arch", GE, CBN_ARCH(80, 0))};
 
 /* Resident CTAs of a full SM: registers and 48 KB of shared memory allow no more (sm_90a, ptxas 13.0). */
@@ -125,11 +119,16 @@ static void place(const int64_t *params, const int64_t *values, struct cbn_geome
     .param_count = CBN__SWAP_AB_PARAM_COUNT, .guards = guard_table, .guard_count = COUNT(guard_table),                 \
     .geometry = cbn__swap_ab_place, .argument_bytes = sizeof(struct cbn__swap_ab_args)
 
+#define WGMMA_TEMPLATE(table, guard_table)                                                                             \
+    .source_name = "fp8_wgmma.cuh", .symbol = "cbn_fp8_wgmma", .flags = CBN_CANDIDATE_PDL, .params = table,            \
+    .param_count = CBN__WGMMA_PARAM_COUNT, .guards = guard_table, .guard_count = COUNT(guard_table),                   \
+    .geometry = cbn__wgmma_place, .argument_bytes = sizeof(struct cbn__wgmma_args)
+
 static const struct cbn_candidate candidates[] = {
     {.name = "tcgen05", .flags = CBN_CANDIDATE_OFF},
     {.name = "swap_ab_fused", SWAP_AB_TEMPLATE(cbn__swap_ab_fused_params, swap_ab_fused_guards)},
     {.name = "swap_ab", SWAP_AB_TEMPLATE(cbn__swap_ab_params, swap_ab_guards)},
-    {.name = "wgmma", .flags = CBN_CANDIDATE_PDL, TEMPLATE(wgmma_params, aligned_guards)},
+    {.name = "wgmma", WGMMA_TEMPLATE(cbn__wgmma_params, wgmma_guards)},
     {.name = "generic", .flags = CBN_CANDIDATE_PDL | CBN_CANDIDATE_FALLBACK, TEMPLATE(generic_params, generic_guards)},
 };
 
@@ -145,11 +144,12 @@ static const struct cbn_guard reference_wgmma[] = {GUARD("arch", EQ, CBN_ARCH(90
 
 /*
  * The default policy, from measurements on an H200 (132 SMs). Tokens that every CTA quantises for itself pay while they
- * are few and the CTA's slice is short; weights streamed once win over the portable kernel up to two tiles of tokens.
+ * are few and the CTA's slice is short; weights that one tile of 64 tokens streams once win up to that many.
  */
 static const struct cbn_guard default_swap_ab_fused[] = {GUARD("arch", EQ, CBN_ARCH(90, 'a')), GUARD_RANGE("m", 1, 5),
                                                          GUARD("slice", LT, 19)};
-static const struct cbn_guard default_swap_ab[] = {GUARD("arch", EQ, CBN_ARCH(90, 'a')), GUARD_RANGE("m", 1, 129)};
+static const struct cbn_guard default_swap_ab[] = {GUARD("arch", EQ, CBN_ARCH(90, 'a')), GUARD_RANGE("m", 1, 65)};
+static const struct cbn_guard default_wgmma[] = {GUARD("arch", EQ, CBN_ARCH(90, 'a'))};
 
 static const struct cbn_guard reference_generic[] = {GUARD("m", GE, 1)};
 
@@ -162,7 +162,7 @@ static const struct cbn_policy_rule rules[] = {
     RULE("reference", "tcgen05", reference_tcgen05), RULE("reference", "swap_ab", reference_swap_ab),
     RULE("reference", "wgmma", reference_wgmma),     RULE("reference", "generic", reference_generic),
     RULE("default", "tcgen05", reference_tcgen05),   RULE("default", "swap_ab_fused", default_swap_ab_fused),
-    RULE("default", "swap_ab", default_swap_ab),     RULE("default", "wgmma", reference_wgmma),
+    RULE("default", "swap_ab", default_swap_ab),     RULE("default", "wgmma", default_wgmma),
     RULE("default", "generic", reference_generic),
 };
 

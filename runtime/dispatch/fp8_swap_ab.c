@@ -4,6 +4,7 @@
 #include "dispatch/fp8_swap_ab.h"
 
 #include "dispatch/builtin.h"
+#include "dispatch/fp8_wgmma.h"
 #include "dispatch/geometry.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -191,6 +192,26 @@ static enum cbn__swap_ab_room room_of(int64_t tiles, int64_t split, int64_t slic
     return cut.shared_bytes == SHARED_THREE ? CBN__ROOM_SHARED : CBN__ROOM_ALONE;
 }
 
+/*
+ * Measured on an H200. Up to 16 tokens, four groups a stage gain 4-9 % over two where a CTA alone on its SM has its whole
+ * share in the ring, or a long one in SHARED_ONE; of 16 tokens they are too large for SHARED_TWO. Up to 32 tokens, two
+ * are better than one unless rings are small.
+ */
+static bool is_deep(const int64_t *facts)
+{
+    int64_t m = FACT(facts, m), slice = FACT(facts, slice), room = FACT(facts, room);
+    bool tiny = slice <= SLICE_TINY;
+    if (m <= 16)
+        return room == CBN__ROOM_ALONE && slice > SLICE_TINY - 2 && (tiny || slice > SLICE_SHORT || m <= 8);
+    return m <= 32 && (room == CBN__ROOM_STRIDED ? !tiny : room != CBN__ROOM_SHARED);
+}
+
+void cbn__gemm_derive_rows(int64_t *facts)
+{
+    FACT(facts, deep) = is_deep(facts);
+    FACT(facts, tile) = cbn__wgmma_choose(facts);
+}
+
 void cbn__gemm_derive(int64_t *facts)
 {
     int64_t tiles = cbn__geometry_ceil(FACT(facts, n), TILE_ROWS), sms = allowed_sms(facts);
@@ -199,22 +220,7 @@ void cbn__gemm_derive(int64_t *facts)
     FACT(facts, split) = split;
     FACT(facts, slice) = slice;
     FACT(facts, room) = is_bounded(facts) ? CBN__ROOM_BOUNDED : room_of(tiles, split, slice, sms);
-}
-
-/*
- * Measured on an H200. Up to 16 tokens, four groups a stage gain 4-9 % over two where a CTA alone on its SM has its whole
- * share in the ring, or a long one in SHARED_ONE; of 16 tokens they are too large for SHARED_TWO. Up to 32 tokens, two
- * are better than one unless rings are small.
- */
-void cbn__gemm_settle(int64_t *facts)
-{
-    int64_t m = FACT(facts, m), slice = FACT(facts, slice), room = FACT(facts, room);
-    bool tiny = slice <= SLICE_TINY, deep = false;
-    if (m <= 16)
-        deep = room == CBN__ROOM_ALONE && slice > SLICE_TINY - 2 && (tiny || slice > SLICE_SHORT || m <= 8);
-    else if (m <= 32)
-        deep = room == CBN__ROOM_STRIDED ? !tiny : room != CBN__ROOM_SHARED;
-    FACT(facts, deep) = deep;
+    cbn__gemm_derive_rows(facts);
 }
 
 /* ---- geometry ---- */
@@ -319,7 +325,12 @@ uint64_t cbn__swap_ab_trigger(const int64_t *params, const int64_t *facts)
 
 bool cbn__gemm_takes_maps(const struct cbn__candidate *candidate)
 {
-    return candidate->template.argument_bytes == sizeof(struct cbn__swap_ab_args);
+    return candidate->template.argument_bytes == sizeof(struct cbn__swap_ab_args) || cbn__gemm_is_wgmma(candidate);
+}
+
+bool cbn__gemm_is_wgmma(const struct cbn__candidate *candidate)
+{
+    return candidate->template.argument_bytes == sizeof(struct cbn__wgmma_args);
 }
 
 bool cbn__gemm_quantizes_first(const struct cbn__candidate *candidate, const int64_t *params, const int64_t *facts)

@@ -1,5 +1,6 @@
 /*
- * Tensor maps over matrices of codes, as swap_ab's copies want them: tiles of 128 bytes of K, swizzled over 128 bytes.
+ * Tensor maps over matrices of codes, as the kernels' copies want them: tiles of 128 bytes of K, swizzled over 128 bytes;
+ * and over outputs.
  */
 #ifndef CBN_LAUNCH_TENSOR_MAP_H
 #define CBN_LAUNCH_TENSOR_MAP_H
@@ -25,5 +26,17 @@ struct cbn__codes {
  */
 int32_t cbn__tensor_map_encode(const struct cbn__driver *driver, const struct cbn__codes *codes, uint32_t box_rows,
                                uint32_t depth, void *ret_map, struct cbn_error *err);
+
+/* D [rows, columns] of bf16 or fp16. */
+struct cbn__output {
+    uint64_t address; /* a multiple of 16 */
+    int64_t rows, columns;
+    int64_t stride; /* bytes between rows, a multiple of 16; not looked at when there is one row */
+    uint32_t dtype; /* enum cbn_dtype */
+};
+
+/* Boxes of box_rows by 64 or 32 columns, swizzled over their 128 or 64 bytes. Else as above. */
+int32_t cbn__tensor_map_encode_output(const struct cbn__driver *driver, const struct cbn__output *output,
+                                      uint32_t box_rows, uint32_t box_columns, void *ret_map, struct cbn_error *err);
 
 #endif

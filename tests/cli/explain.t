@@ -52,25 +52,39 @@ One call explained.
     "chosen": "wgmma",
     "key": "<HASH3>",
     "params": {
-      "SWAP_AB": 0,
-      "IN": 1,
+      "IN": 4,
       "OUT": 1,
-      "A_SCALE": 0,
+      "A_SCALE": 1,
       "W_SCALE": 1,
       "W_GRAN": 1,
       "BIAS": 0,
-      "POW2": 0,
-      "PROPAGATE": 0,
       "PDL": 1,
       "VEC": 16,
-      "BM": 64,
+      "BM": 128,
       "BN": 64,
-      "THREADS": 128
+      "WARPGROUPS": 2,
+      "ALONG_K": 0,
+      "PARTS": 2,
+      "SPLIT": 1,
+      "RESIDENT": 1
     },
-    "first": null,
+    "first": {
+      "op": "fp8_quantize",
+      "kernel": "vector",
+      "key": "<HASH2>",
+      "params": {
+        "IN": 1,
+        "SCALE": 1,
+        "POW2": 0,
+        "PROPAGATE": 0,
+        "APPROX": 0,
+        "PDL": 1,
+        "VEC": 16
+      }
+    },
     "cached": false,
-    "launches": 1,
-    "workspace_bytes": 0,
+    "launches": 2,
+    "workspace_bytes": 135168,
     "candidates": [
       {
         "kernel": "tcgen05",

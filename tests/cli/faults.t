@@ -439,6 +439,11 @@ A build that fails, one that dies, a compiler that lacks its other half, a kerne
   ! ptxas  .  0 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
   ! ptxas info  : Used 40 registers, used 1 barriers, 1024 bytes smem
   ! ptxas info  : Compile time = 1.<MS>
+  ! ptxas info  : Compiling entry function 'cbn_fp8_wgmma' for 'sm_90'
+  ! ptxas info  : Function properties for cbn_fp8_wgmma
+  ! ptxas  .  0 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
+  ! ptxas info  : Used 40 registers, used 1 barriers, 1024 bytes smem
+  ! ptxas info  : Compile time = 1.<MS>
   !
   [1]
   $ . ./environment; warm --cache failing --quiet -j 1

@@ -78,7 +78,7 @@ Parts of it. The bytes are the ones that the compiler gave; the source is what i
   > [ $(stat -c %s out.cubin) = $(cubinet --json show $(key vector) | sed -n 's/.*"size_bytes": \([0-9]*\),/\1/p') ] && echo same
    177  E  L  F
   same
-  ! cubinet: out.cubin: 1128 bytes, cut by compiler 13.0
+  ! cubinet: out.cubin: 1288 bytes, cut by compiler 13.0
   $ . ./environment; cubinet show $(key vector) --cubin out2.cubin --quiet && cmp out.cubin out2.cubin && echo same
   same
   $ . ./environment; cubinet show $(key vector) --source | grep -c cbn_fp8_quantize

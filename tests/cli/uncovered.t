@@ -20,22 +20,29 @@ What no candidate takes is listed with its layer and the reason, and counted in 
   $ cubinet check --manifest m.json --arch sm_90a --strict-route --policy reference
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference strict-route
   request: arch=sm_90a m=0..131072
-  requested 8, present 0, missing 7, uncovered 1
-  missing: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 DEEP=0
-  missing: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=24 DEEP=1
-  missing: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 DEEP=1
-  missing: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEEP=1
-  missing: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
-  missing: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
+  requested 11, present 0, missing 10, uncovered 1
+  missing: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 DEPTH=2
+  missing: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=24 DEPTH=2
+  missing: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 DEPTH=2
+  missing: fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2
+  missing: fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=128 WARPGROUPS=2 ALONG_K=0 PARTS=2 SPLIT=1 RESIDENT=1
+  missing: fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=160 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1
+  missing: fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=192 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1
+  missing: fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=64 WARPGROUPS=2 ALONG_K=0 PARTS=2 SPLIT=1 RESIDENT=1
+  missing: fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=256 BN=128 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1
   missing: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
   uncovered: odd: m in [1,131072]: no fp8_gemm kernel takes it: tcgen05 is off unless enabled by name; swap_ab_fused is not in policy reference; swap_ab wants k % 128 == 0 (it is 448); wgmma wants k % 128 == 0 (it is 448); generic is a fallback, which strict_route refuses
   [3]
   $ cubinet check --manifest m.json --arch sm_90a --disable swap_ab --strict-route --policy reference --ops fp8_gemm
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference disable=swap_ab strict-route
   request: arch=sm_90a m=0..131072 ops=fp8_gemm
-  requested 5, present 0, missing 2, uncovered 3
-  missing: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
-  missing: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=64 THREADS=128
+  requested 9, present 0, missing 6, uncovered 3
+  missing: fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=128 WARPGROUPS=2 ALONG_K=0 PARTS=2 SPLIT=1 RESIDENT=1
+  missing: fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=160 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1
+  missing: fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=192 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1
+  missing: fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=64 WARPGROUPS=2 ALONG_K=0 PARTS=2 SPLIT=1 RESIDENT=1
+  missing: fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=256 BN=128 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1
+  missing: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
   uncovered: o_proj: m in [1,31]: no fp8_gemm kernel takes it: tcgen05 is off unless enabled by name; swap_ab_fused is not in policy reference; swap_ab is switched off; wgmma wants m >= 32 (it is 25); generic is a fallback, which strict_route refuses
   uncovered: odd: m in [1,131072]: no fp8_gemm kernel takes it: tcgen05 is off unless enabled by name; swap_ab_fused is not in policy reference; swap_ab is switched off; wgmma wants k % 128 == 0 (it is 448); generic is a fallback, which strict_route refuses
   uncovered: q_proj: m in [1,31]: no fp8_gemm kernel takes it: tcgen05 is off unless enabled by name; swap_ab_fused is not in policy reference; swap_ab is switched off; wgmma wants m >= 32 (it is 25); generic is a fallback, which strict_route refuses
@@ -46,14 +53,14 @@ What no candidate takes is listed with its layer and the reason, and counted in 
   > print(sorted((item["layer"], item["op"]) for item in report["uncovered"]))'
   > echo "exit ${PIPESTATUS[0]}"
   True
-  [('o_proj', 'fp8_gemm'), ('odd', 'fp8_gemm'), ('odd', 'fp8_gemm'), ('q_proj', 'fp8_gemm')]
+  [('o_proj', 'fp8_gemm'), ('odd', 'fp8_gemm'), ('q_proj', 'fp8_gemm')]
   exit 3
   $ export CUBINET_NVRTC=$FAKE/libnvrtc_stub.so
   > cubinet warm --quiet --manifest m.json --arch sm_90a --strict-route --policy reference; echo "exit $?"
   > cubinet check --manifest m.json --arch sm_90a --strict-route --policy reference | grep requested
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference strict-route
   request: arch=sm_90a m=0..131072
-  requested 8, already 0, compiled 7, failed 0, uncovered 1, <S> s
+  requested 11, already 0, compiled 10, failed 0, uncovered 1, <S> s
   uncovered: odd: m in [1,131072]: no fp8_gemm kernel takes it: tcgen05 is off unless enabled by name; swap_ab_fused is not in policy reference; swap_ab wants k % 128 == 0 (it is 448); wgmma wants k % 128 == 0 (it is 448); generic is a fallback, which strict_route refuses
   exit 3
-  requested 8, present 7, missing 0, uncovered 1
+  requested 11, present 10, missing 0, uncovered 1

@@ -167,12 +167,31 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     return result;
 }
 
+/* 0: a type that no kernel here copies. */
+static uint32_t element_bytes(uint32_t type)
+{
+    switch (type) {
+    case CU_TENSOR_MAP_DATA_TYPE_UINT8:
+        return 1;
+    case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+static uint32_t swizzle_bytes(uint32_t swizzle)
+{
+    return swizzle == CU_TENSOR_MAP_SWIZZLE_128B ? 128 : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 64 : UINT32_MAX;
+}
+
 /* What the driver's documentation asks of a map without interleave. */
 static bool is_legal_map(const struct fake_map *map)
 {
-    if (map->address % 16 || map->rank < 1 || map->rank > FAKE_MAP_RANK_MAX || map->type != CU_TENSOR_MAP_DATA_TYPE_UINT8 ||
-        map->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || map->box[0] % 16 ||
-        (map->swizzle == CU_TENSOR_MAP_SWIZZLE_128B && map->box[0] > 128))
+    uint32_t row_bytes = map->box[0] * element_bytes(map->type);
+    if (map->address % 16 || map->rank < 1 || map->rank > FAKE_MAP_RANK_MAX || row_bytes == 0 || row_bytes % 16 ||
+        map->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || row_bytes > swizzle_bytes(map->swizzle))
         return false;
     for (uint32_t i = 0; i < map->rank; i++)
         if (map->extents[i] == 0 || map->extents[i] > (1ull << 32) || map->box[i] == 0 || map->box[i] > 256)

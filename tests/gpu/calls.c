@@ -7,6 +7,7 @@
 
 #include "api/gemm_launch.h"
 #include "dispatch/builtin.h"
+#include "dispatch/fp8_wgmma.h"
 
 struct decided {
     struct cbn__question question;
@@ -79,4 +80,16 @@ bool call_geometry(struct cbn_runtime *runtime, const struct cbn_query *query, i
     }
     decided.candidate->geometry(decided.spec.params, decided.question.facts, ret_geometry);
     return true;
+}
+
+int64_t call_sum_order(struct cbn_runtime *runtime, const struct cbn_query *query, int64_t align)
+{
+    struct decided decided;
+    struct cbn_error err = {0};
+    if (resolve(runtime, query, align, &decided, &err) != CBN_STATUS_OK || !decided.candidate ||
+        strcmp(decided.candidate->template.name, "wgmma") != 0) {
+        return 0;
+    }
+    const int64_t *params = decided.spec.params;
+    return params[CBN__WGMMA_SPLIT] * 16 + (params[CBN__WGMMA_ALONG_K] ? params[CBN__WGMMA_WARPGROUPS] : 1);
 }

@@ -166,7 +166,7 @@ static void expect_live(struct tally *tally, struct chain *chain)
 /* Every replay is compared; the blocking stream orders it against the null stream's kernels. */
 static void replay(struct suite *suite, struct tally *tally, struct chain *chain, CUgraphExec exec, CUstream stream)
 {
-    struct gemm_output want = {chain->want, WIDTH * 2, WIDTH * 2, NULL}, got = {chain->d, WIDTH * 2, WIDTH * 2, NULL};
+    struct gemm_output want = {chain->want, WIDTH * 2, WIDTH * 2, NULL, 0}, got = {chain->d, WIDTH * 2, WIDTH * 2, NULL, 0};
     count_reset(suite);
     for (int i = 0; i < REPLAYS / CHAINS; i++) {
         gpu_fill(chain->d, POISON_INPUT, 2 * chain->d_bytes);

@@ -99,7 +99,7 @@ static void run_m(struct suite *suite, struct tally *tally, const struct problem
 {
     struct cbn_runtime *runtime = suite->runtimes[RUNTIME_SWAP_AB];
     struct gemm_call call = call_of(input, m);
-    struct gemm_output want = {bed->want, problem->n * 2, problem->n * 2, NULL}, got = want;
+    struct gemm_output want = {bed->want, problem->n * 2, problem->n * 2, NULL, 0}, got = want;
     struct cbn_fp8_gemm_args args;
     struct cbn_query query;
     struct cbn_error err = {0};

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "api/tensor.h"
+#include "calls.h"
 #include "quantize.h"
 
 /* After the slots of quantize.c. */
@@ -302,11 +303,12 @@ uint64_t gemm_workspace_touched(struct suite *suite, CUdeviceptr workspace, uint
 }
 
 static const char *note_kernel(struct suite *suite, const struct problem *problem, const struct gemm_call *call,
-                               const struct cbn_fp8_gemm_args *args)
+                               const struct cbn_fp8_gemm_args *args, int64_t *ret_order)
 {
     struct cbn_query query;
     gemm_call_query(suite, problem->n, problem->k, call, &query);
     int64_t align = cbn__tensor_align(&args->d, cbn__tensor_align(&args->w, cbn__tensor_align(&args->a, 16)));
+    *ret_order = call_sum_order(suite->runtimes[call->runtime], &query, align);
     return cover_note_gemm(suite, call->runtime, &query, align);
 }
 
@@ -323,7 +325,7 @@ static double tolerance_of(const struct gemm_call *call, const char *kernel)
     if (call->form.out == CBN_DTYPE_BF16) {
         return TOLERANCE_BF16;
     }
-    if (gemm_is_swap_ab(kernel)) {
+    if (gemm_is_swap_ab(kernel) || strcmp(kernel, "wgmma") == 0) {
         return TOLERANCE_FP8_SUM;
     }
     return call->form.out == CBN_DTYPE_FP16 ? TOLERANCE_FP16 : TOLERANCE_FP32;
@@ -345,7 +347,8 @@ struct gemm_output gemm_check(struct suite *suite, struct tally *tally, const st
     char what[256];
     int64_t rows = !call->has_m_valid ? call->m : call->m_valid < 0 ? 0 : call->m_valid;
     rows = rows < call->m ? rows : call->m;
-    const char *kernel = note_kernel(suite, problem, call, args);
+    int64_t order = 0;
+    const char *kernel = note_kernel(suite, problem, call, args, &order);
     gemm_describe(problem, call, kernel, what, sizeof(what));
     tally_error(tally, worst_row(suite, problem, call, &args->d, rows), tolerance_of(call, kernel), what);
     uint64_t touched = touched_outside(suite, &args->d, call->d_offset, rows);
@@ -359,7 +362,7 @@ struct gemm_output gemm_check(struct suite *suite, struct tally *tally, const st
         tally_fault(tally, "%s: %llu bytes written outside the workspace", what, (unsigned long long)touched);
     }
     int64_t bytes = dtype_bytes(args->d.dtype);
-    return (struct gemm_output){args->d.data, args->d.strides[0] * bytes, problem->n * bytes, kernel};
+    return (struct gemm_output){args->d.data, args->d.strides[0] * bytes, problem->n * bytes, kernel, order};
 }
 
 struct gemm_output gemm_run(struct suite *suite, struct tally *tally, const struct problem *problem,

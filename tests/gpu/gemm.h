@@ -77,6 +77,7 @@ struct gemm_output {
     CUdeviceptr data;
     int64_t ld_bytes, row_bytes;
     const char *kernel; /* candidate that ran; NULL: the call failed */
+    int64_t order;      /* call_sum_order */
 };
 
 struct gemm_call gemm_call_plain(int64_t m);
@@ -86,7 +87,7 @@ void gemm_call_query(const struct suite *suite, int64_t n, int64_t k, const stru
 int64_t gemm_call_align(int64_t n, int64_t k, const struct gemm_call *call);
 void gemm_add_call(const struct suite *suite, int64_t n, int64_t k, const struct gemm_call *call, call_fn add,
                    void *user);
-/* swap_ab or swap_ab_fused: the same bits for the same rows, whoever quantises. */
+/* swap_ab or swap_ab_fused: the same bits for the same rows, whoever quantises. wgmma keeps them in one order of sums. */
 bool gemm_is_swap_ab(const char *kernel);
 
 /* A call in words. */

@@ -70,6 +70,11 @@ static const struct suite_case cases[] = {
     {"decode/max-sms", case_decode_max_sms, false, true},
     {"decode/weights-changed", case_decode_weights_changed, false, true},
     {"decode/chain", case_decode_chain, false, false},
+    {"prefill/products", case_prefill_products, true, true},
+    {"prefill/tiles", case_prefill_tiles, false, true},
+    {"prefill/m-valid", case_prefill_m_valid, false, true},
+    {"prefill/repeats", case_prefill_repeats, false, true},
+    {"prefill/max-sms", case_prefill_max_sms, false, true},
 };
 #define CASE_COUNT (sizeof(cases) / sizeof(cases[0]))
 

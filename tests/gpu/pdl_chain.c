@@ -127,13 +127,13 @@ static void run_chain(struct suite *suite, struct tally *tally, const struct pro
 
 void case_pdl_chain(struct suite *suite, struct tally *tally)
 {
-    static const int64_t chain_ms[] = {8, 64};
+    static const int64_t chain_ms[] = {8, 64, 300};
     struct problem_options options = {64, CHAIN_N, CHAIN_K, false, false, CBN_GRAN_BLOCK, 7, suite->seed + 6500};
     struct problem problem;
     if (!problem_create(suite, tally, &options, &problem)) {
         return;
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         run_chain(suite, tally, &problem, chain_ms[i]);
     }
     problem_done(&problem);

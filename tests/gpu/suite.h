@@ -144,6 +144,11 @@ void case_decode_fused(struct suite *suite, struct tally *tally);
 void case_decode_max_sms(struct suite *suite, struct tally *tally);
 void case_decode_weights_changed(struct suite *suite, struct tally *tally);
 void case_decode_chain(struct suite *suite, struct tally *tally);
+void case_prefill_products(struct suite *suite, struct tally *tally);
+void case_prefill_tiles(struct suite *suite, struct tally *tally);
+void case_prefill_m_valid(struct suite *suite, struct tally *tally);
+void case_prefill_repeats(struct suite *suite, struct tally *tally);
+void case_prefill_max_sms(struct suite *suite, struct tally *tally);
 
 /* ---- warm.c: builds what the cases launch ---- */
 bool warm_all(struct suite *suite);
@@ -157,5 +162,6 @@ void gemm_queries(const struct suite *suite, query_fn add, void *user);
 void gemm_edges_calls(const struct suite *suite, call_fn add, void *user);
 void gemm_model_calls(const struct suite *suite, call_fn add, void *user);
 void decode_calls(const struct suite *suite, call_fn add, void *user);
+void prefill_calls(const struct suite *suite, call_fn add, void *user);
 
 #endif

@@ -111,6 +111,7 @@ bool warm_all(struct suite *suite)
         gemm_edges_calls(suite, add_call, &list);
         gemm_model_calls(suite, add_call, &list);
         decode_calls(suite, add_call, &list);
+        prefill_calls(suite, add_call, &list);
         printf("warm: %u specialisations, ", list.count);
         (void)fflush(stdout);
         parallel_for(suite->threads, suite->threads, build_some, &list);

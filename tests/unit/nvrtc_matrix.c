@@ -92,6 +92,8 @@ static const char *judge(const struct work *work, int32_t status, const struct c
         return "of impossible size";
     if (work->spec.arch == HOPPER && build->spill_bytes)
         return "spilling";
+    if (strstr(cbn__buf_text((struct cbn__buf *)&build->log), "C75"))
+        return "serialised"; /* ptxas says of wgmma that it is, as info */
     for (uint32_t i = 0; i < template->param_count; i++)
         if (strcmp(template->param_names[i], "THREADS") == 0 &&
             work->spec.params[i] * build->registers > REGISTERS_OF_SM)

@@ -62,7 +62,7 @@ static int keep_cubin(void *user, const struct cbn_entry_info *entry)
 /* A call on a damaged cache is right: it finds what still verifies, or builds again, and the next finds that. */
 START_TEST(a_call_outlives_damage)
 {
-    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_E4M3, CBN_DTYPE_BF16);
     struct cbn__buf cubin = CBN__BUF_INIT;
     char path[PATH_MAX + 16];
     snprintf(path, sizeof(path), "%.4000s/data.mdb", folder);
@@ -94,7 +94,7 @@ END_TEST
 
 START_TEST(what_is_missing_is_named_by_a_cold_call)
 {
-    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_E4M3, CBN_DTYPE_BF16);
     restart(NOWHERE);
     ck_assert_int_eq(refuse(&args), CBN_STATUS_NO_COMPILER);
     ck_assert_ptr_nonnull(strstr(error.message, NOWHERE));
@@ -102,9 +102,9 @@ START_TEST(what_is_missing_is_named_by_a_cold_call)
     call(&args);
     restart(NOWHERE);
     call(&args); /* what is warm loads */
-    args.a.extents[0] = args.d.extents[0] = 8;
+    args = gemm_args(8, 256, 512, CBN_DTYPE_E4M3, CBN_DTYPE_BF16);
     ck_assert_int_eq(refuse(&args), CBN_STATUS_NO_COMPILER); /* what is not does not disturb it */
-    args.a.extents[0] = args.d.extents[0] = 64;
+    args = gemm_args(64, 256, 512, CBN_DTYPE_E4M3, CBN_DTYPE_BF16);
     call(&args);
     struct cbn_runtime_options options = case_options(NULL);
     options.cuda_path = "/nonexistent/libcuda.so.1";
@@ -118,7 +118,7 @@ END_TEST
 
 START_TEST(builtins_that_are_missing_are_named_by_a_call)
 {
-    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_E4M3, CBN_DTYPE_BF16);
     ck_assert_int_eq(setenv("FAKE_NVRTC_BUILTINS", "libnvrtc-builtins.so.13.1", 1), 0);
     ck_assert_int_eq(refuse(&args), CBN_STATUS_NO_COMPILER);
     ck_assert_msg(strstr(error.message, "libnvrtc-builtins.so.13.1") && strstr(error.message, "libnvrtc_stub.so"), "%s",
@@ -146,7 +146,7 @@ static void hear(void *user, const struct cbn_event *event)
 /* Twice the same error, with NVRTC's words; nothing stored, nothing loaded. Then the compiler is mended. */
 START_TEST(a_failing_build_gives_the_same_error_again)
 {
-    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_E4M3, CBN_DTYPE_BF16);
     struct heard heard = {0};
     struct cbn_runtime_options options = case_options(NULL);
     options.nvrtc_path = STUB;

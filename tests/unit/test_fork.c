@@ -12,7 +12,7 @@
 
 static struct cbn_fp8_gemm_args first_args(void)
 {
-    return gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    return gemm_args(64, 256, 512, CBN_DTYPE_E4M3, CBN_DTYPE_BF16);
 }
 
 static struct cbn_fp8_gemm_args other_args(void)
@@ -55,6 +55,7 @@ static void warm_both(void)
 {
     struct cbn_query queries[2] = {query_of("fp8_gemm", HOPPER, 64, 256, 512),
                                    query_of("fp8_gemm", HOPPER, 64, 33, 130)};
+    queries[0].profile.in = CBN_DTYPE_E4M3;
     struct cbn_warm_result result = {.size = sizeof(result)};
     ck_assert_msg(cbn_warm(runtime, queries, 2, NULL, &result, &error) == CBN_STATUS_OK, "%s", error.message);
     ck_assert_int_eq(cbn_check(runtime, queries, 2, NULL, &result, &error), CBN_STATUS_OK);

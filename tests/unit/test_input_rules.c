@@ -167,7 +167,7 @@ static void transpose(struct cbn_tensor *tensor)
     X(fp16_out, (a->d.dtype = CBN_DTYPE_FP16, a->bias.dtype = CBN_DTYPE_FP16), MISS, "OUT=2")                          \
     X(strict_route_refuses_the_fallback, (a->a.data += 1, a->flags = CBN_OP_STRICT_ROUTE), UNSUPPORTED, "align")       \
     X(no_pdl, a->flags = CBN_OP_NO_PDL, MISS, "PDL=0")                                                                 \
-    X(pow2_is_nothing_to_codes, a->flags = CBN_OP_POW2 | CBN_OP_PROPAGATE, MISS, "POW2=0 PROPAGATE=0 PDL=1")
+    X(pow2_is_nothing_to_codes, a->flags = CBN_OP_POW2 | CBN_OP_PROPAGATE, MISS, "IN=4")
 
 #define RULE(name, change, status, words)                                                                              \
     static void gemm_##name(struct cbn_fp8_gemm_args *a)                                                               \

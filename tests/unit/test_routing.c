@@ -316,8 +316,8 @@ static void assert_sweep_covers(const struct cbn_query *query, uint64_t *state)
     for (int i = 0; i <= 10000; i++) {
         int64_t below = random_below(state, 2) ? query->m : query->m < 300 ? query->m : 300;
         question.facts[question.family->sweep_fact] = i == 10000 ? query->m : random_below(state, below + 1);
-        if (question.family->settle)
-            question.family->settle(question.facts);
+        if (question.family->derive.fill)
+            question.family->derive.fill(question.facts);
         assert_covered(&set, &question, question.facts);
     }
 }

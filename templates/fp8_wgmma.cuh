@@ -3,7 +3,8 @@
  *
  * Macros: IN (E4M3), OUT, A_SCALE, W_SCALE, W_GRAN, BIAS, PDL, VEC (16), BM and BN (a tile), WARPGROUPS (that multiply),
  * ALONG_K (1: each takes every WARPGROUPS-th group of K of the whole tile; 0: each takes rows of it), PARTS (1, 2: products
- * in flight of a warpgroup), SPLIT (CTAs of a cluster that share a tile's K), RESIDENT (CTAs of an SM).
+ * in flight of a warpgroup), SPLIT (CTAs of a cluster that share a tile's K), RESIDENT (CTAs of an SM), ORDER (1: the
+ * warpgroups start their products in turn), TRIGGER (dependents launch 0: after the last copy of W, 1: after the wait).
  *
  * Three producer warps fill a ring of stages of 128 of K: codes of A, codes of W, scales. W's never waits for the
  * dependency. The warpgroups multiply and promote; the next product is in flight while a tile is stored. Tiles are taken
@@ -20,6 +21,13 @@
 
 constexpr int OUT_BYTES = dtype_bytes(OUT);
 constexpr int WAVES = BM / 64 / (ALONG_K ? 1 : WARPGROUPS); /* of 64 rows, of a warpgroup */
+#ifndef ORDER
+#define ORDER 0
+#endif
+#ifndef TRIGGER
+#define TRIGGER 0
+#endif
+constexpr bool IN_TURN = ORDER && !ALONG_K && WARPGROUPS > 1;
 constexpr int MATH_WARPS = 4 * WARPGROUPS, MATH_THREADS = 32 * MATH_WARPS, THREADS = MATH_THREADS + 128;
 constexpr int A_BYTES = BM * GROUP, W_BYTES = BN * GROUP, CODE_BYTES = A_BYTES + W_BYTES;
 constexpr bool ROW_SCALES = W_GRAN == GRAN_ROW;
@@ -49,9 +57,14 @@ constexpr int REGION = STAGES * CODE_BYTES, SCALES = REGION + REGION_BYTES, BARR
 
 static_assert(IN == DTYPE_E4M3 && VEC == 16, "codes come, their rows at multiples of 16 bytes");
 static_assert(STAGES >= 2 && WAVES >= 1 && WAVES <= 2 && BM % 64 == 0 && BN % 32 == 0, "a tile that fits");
+/* The next stage of a warpgroup, which it waits for before it gives one back, may come that many later. */
+static_assert(STAGES > (ALONG_K ? 2 * WARPGROUPS - 1 : 1), "a ring that is long enough");
 static_assert(PARTS == 1 || WAVES == 1 || BN <= 96, "registers");
 static_assert(!HALVES || WAVES == 2 || BN % 64 == 0, "halves of boxes");
 static_assert(OWN_N / 8 % SPLIT == 0 && REGION_BYTES % 1024 == 0, "equal pieces");
+
+/* A product runs while a tile is stored. */
+constexpr bool ACROSS = SPLIT == 1 && (WAVES * BN <= 192 || (BIAS == BIAS_NONE && !ROW_SCALES));
 
 /* Registers of a math thread and of a producer's; the sum is what the launch gives. */
 constexpr int MATH_REGISTERS = RESIDENT == 1 ? (WARPGROUPS == 3 ? 160 : 232) : WARPGROUPS == 2 ? 104 : 208;
@@ -358,7 +371,8 @@ CBN_INLINE void run_producer(const wgmma_args &p, const job &j, int warp)
             pdl_wait();
         if (threadIdx.x % 32 == 0) {
             produce_codes<false>(p, j);
-            pdl_launch_dependents();
+            if (TRIGGER == 0)
+                pdl_launch_dependents();
         }
     } else if (warp == PRODUCER_A) {
         pdl_wait();
@@ -366,6 +380,8 @@ CBN_INLINE void run_producer(const wgmma_args &p, const job &j, int warp)
             produce_codes<true>(p, j);
     } else if (warp == PRODUCER_SCALES) {
         pdl_wait();
+        if (TRIGGER == 1)
+            pdl_launch_dependents();
         produce_scales(p, j);
     }
     __syncwarp();
@@ -373,9 +389,9 @@ CBN_INLINE void run_producer(const wgmma_args &p, const job &j, int warp)
 
 /* ---- products ---- */
 
-/* What a stage's parts are multiplied by: A's scales of rows g and g + 8 of each wave, and W's. */
+/* What a stage's parts are multiplied by: for rows g and g + 8 of each wave, A's scale times that of each block of W. */
 struct factors {
-    float a[WAVES][2], w[2];
+    float upper[WAVES][2], lower[WAVES][2];
     int stage, group;
 };
 
@@ -383,6 +399,9 @@ struct reader {
     int warpgroup, warp; /* warp: in its warpgroup */
     cursor next;         /* the stage to multiply next */
     int group;           /* its */
+    u32 told;            /* the barrier of the first stage that this lane tells when one is free, in which CTA ever */
+    int tells;           /* it does: 1 its own CTA, 2 a peer */
+    int turn;            /* the named barrier of this warpgroup's turn; the next one's follows */
 };
 
 CBN_INLINE int first_row(const reader &r, int wave)
@@ -392,21 +411,41 @@ CBN_INLINE int first_row(const reader &r, int wave)
 
 CBN_INLINE void load_factors(factors &f, const job &j, const reader &r)
 {
-    u32 at = scales_at(j, r.next.stage);
+    u32 at = scales_at(j, r.next.stage), words[2];
+    if (!ROW_SCALES)
+        load_shared_2(at + 4 * BM, words);
 #pragma unroll
     for (int wave = 0; wave < WAVES; wave++) {
         u32 rows_at = at + 4 * (u32)(first_row(r, wave) + r.warp * 16 + (int)threadIdx.x % 32 / 4);
-        f.a[wave][0] = scale_value<A_SCALE>(load_shared(rows_at), r.group);
-        f.a[wave][1] = scale_value<A_SCALE>(load_shared(rows_at + 32), r.group);
-    }
-    if (!ROW_SCALES) {
-        u32 words[2];
-        load_shared_2(at + 4 * BM, words);
-        f.w[0] = bits_float(words[0]);
-        f.w[1] = bits_float(words[1]);
+        float upper = scale_value<A_SCALE>(load_shared(rows_at), r.group);
+        float lower = scale_value<A_SCALE>(load_shared(rows_at + 32), r.group);
+#pragma unroll
+        for (int b = 0; b < 2; b++) {
+            f.upper[wave][b] = ROW_SCALES ? upper : mul_rn(upper, bits_float(words[b]));
+            f.lower[wave][b] = ROW_SCALES ? lower : mul_rn(lower, bits_float(words[b]));
+        }
     }
     f.stage = r.next.stage;
     f.group = r.group;
+}
+
+/*
+ * Warpgroups that start products at will fall into step: their products share the tensor cores, end together, and leave
+ * them idle while all promote. In turn, one promotes while the other's product runs.
+ */
+CBN_INLINE void take_turn(const reader &r)
+{
+    if (IN_TURN)
+        asm volatile("bar.sync %0, 256;" ::"r"(r.turn) : "memory");
+}
+
+CBN_INLINE void give_turn(const reader &r)
+{
+    if (IN_TURN)
+        asm volatile("{ .reg .u32 n; .reg .pred p; add.u32 n, %0, 1; setp.eq.u32 p, n, %1; @p mov.u32 n, %2; "
+                     "bar.arrive n, 256; }" ::"r"(r.turn),
+                     "n"(2 + 2 * WARPGROUPS), "n"(2 + WARPGROUPS)
+                     : "memory");
 }
 
 /* 64 rows by BN columns over 128 of K. */
@@ -414,25 +453,32 @@ CBN_INLINE void start_wave(accumulators &part, const job &j, const reader &r, in
 {
     u64 a = descriptor_of(codes_at(j, stage) + (u32)first_row(r, wave) * GROUP);
     u64 w = descriptor_of(codes_at(j, stage) + A_BYTES);
+    take_turn(r);
     multiply_fence();
 #pragma unroll
     for (int q = 0; q < 4; q++) /* 32 of K: 32 bytes further */
         multiply(part, a + 2 * q, w + 2 * q, q > 0);
     multiply_commit();
+    give_turn(r);
 }
 
-/* Every CTA that writes into the stage must know that it is free. */
-CBN_INLINE void release(const job &j, int stage)
+/* Every CTA that writes into a stage must know that it is free. */
+CBN_INLINE void set_release(const job &j, reader &r)
 {
-    u32 barrier = empty_barrier(j, stage);
     int lane = threadIdx.x % 32;
-    if (j.ranks == 1) {
-        if (lane == 0)
-            barrier_arrive(barrier);
-    } else if (lane < j.ranks) {
-        barrier_arrive_peer(address_in(barrier, j.part * j.ranks + lane));
-    }
-    __syncwarp();
+    bool peers = j.ranks > 1;
+    r.told = peers ? address_in(empty_barrier(j, 0), (u32)(j.part * j.ranks + lane % j.ranks)) : empty_barrier(j, 0);
+    r.tells = lane < j.ranks ? 1 + peers : 0;
+}
+
+/* Only asynchronous copies fill it: nothing of this thread's own is to become visible. */
+CBN_INLINE void release(const reader &r, int stage)
+{
+    asm volatile("{ .reg .pred p, q; setp.eq.s32 p, %1, 1; setp.eq.s32 q, %1, 2; "
+                 "@p mbarrier.arrive.shared::cta.b64 _, [%0]; @q mbarrier.arrive.shared::cluster.b64 _, [%0]; }" ::"r"(
+                     r.told + 8 * (u32)stage),
+                 "r"(r.tells)
+                 : "memory");
 }
 
 constexpr int greatest_common(int a, int b)
@@ -448,9 +494,9 @@ CBN_INLINE void promote_blocks(accumulators &total, const accumulators &part, co
     float upper[BLOCKS], lower[BLOCKS];
 #pragma unroll
     for (int b = 0; b < BLOCKS; b++) {
-        float w = BLOCKS > 1 && column % GROUP + b * BLOCK_COLUMNS >= GROUP ? f.w[1] : f.w[0];
-        upper[b] = mul_rn(f.a[wave][0], w);
-        lower[b] = mul_rn(f.a[wave][1], w);
+        bool second = BLOCKS > 1 && column % GROUP + b * BLOCK_COLUMNS >= GROUP;
+        upper[b] = second ? f.upper[wave][1] : f.upper[wave][0];
+        lower[b] = second ? f.lower[wave][1] : f.lower[wave][0];
     }
 #pragma unroll
     for (int i = 0; i < BN / 2; i++)
@@ -466,20 +512,20 @@ CBN_INLINE void promote_rows(accumulators &total, const accumulators &part, cons
         load_shared_2(scales + 4 * (8 * b + threadIdx.x % 4 * 2), words);
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            total[4 * b + i] = fma_rn(part[4 * b + i], mul_rn(f.a[wave][i / 2], scale_value<W_SCALE>(words[i % 2], f.group)),
+            total[4 * b + i] = fma_rn(part[4 * b + i],
+                                      mul_rn(i < 2 ? f.upper[wave][0] : f.lower[wave][0],
+                                             scale_value<W_SCALE>(words[i % 2], f.group)),
                                       total[4 * b + i]);
     }
 }
 
-/* Adds a part that is complete; gives its stage back with its last wave. */
+/* Adds a part that is complete. */
 CBN_INLINE void promote(accumulators &total, accumulators &part, const factors &f, const job &j, int wave, int column)
 {
     multiply_settle(part);
     if (ROW_SCALES)
         promote_rows(total, part, f, wave, scales_at(j, f.stage) + 4 * BM);
-    if (wave == WAVES - 1)
-        release(j, f.stage);
-    if (!ROW_SCALES)
+    else
         promote_blocks(total, part, f, wave, column);
 }
 
@@ -554,46 +600,86 @@ CBN_INLINE void add_shares(float *values, const reader &r, u32 at)
     math_sync();
 }
 
-CBN_INLINE float biased(const gemm_args &p, i64 column, float value)
+/* So that the loads of a whole tile's bias are not moved to its front, where registers are short. */
+CBN_INLINE void gather_loads()
 {
-    if (BIAS == BIAS_NONE)
-        return value;
+    if (BIAS != BIAS_NONE)
+        __syncwarp();
+}
+
+CBN_INLINE float bias_at(const gemm_args &p, i64 column)
+{
     constexpr int DTYPE = BIAS == BIAS_FP32 ? DTYPE_FP32 : OUT;
-    return value + element_float<DTYPE>(load_element<dtype_bytes(DTYPE)>(p.bias + column * dtype_bytes(DTYPE)));
+    return element_float<DTYPE>(load_element<dtype_bytes(DTYPE)>(p.bias + column * dtype_bytes(DTYPE)));
+}
+
+CBN_INLINE float biased(float value, float bias)
+{
+    return BIAS == BIAS_NONE ? value : value + bias;
+}
+
+/* Where a lane's fragments of 16 rows begin in D: rows g and g + 8, its first two columns. */
+struct spot {
+    u64 upper, lower;
+    bool has_upper, has_lower;
+    int column;
+};
+
+CBN_INLINE spot spot_at(const gemm_args &p, const job &j, const reader &r, int row, int column)
+{
+    int lane = threadIdx.x % 32;
+    row += r.warp * 16 + lane / 4;
+    column += lane % 4 * 2;
+    u64 upper = p.d + (row * p.ldd + column) * OUT_BYTES;
+    return {upper, upper + 8 * p.ldd * OUT_BYTES, row < j.rows, row + 8 < j.rows, column};
 }
 
 /* Two neighbouring columns of D, the first even. N is even where rows of D are aligned. */
-CBN_INLINE void store_columns(const gemm_args &p, const job &j, int row, int column, float first, float second)
+CBN_INLINE void store_columns(u64 address, bool present, float first, float second)
 {
-    if (row >= j.rows || column >= p.n)
-        return;
-    u64 address = p.d + (row * p.ldd + column) * OUT_BYTES;
-    u32 low = output_bits<OUT>(biased(p, column, first)), high = output_bits<OUT>(biased(p, column + 1, second));
     if (OUT_BYTES == 2)
-        store_u32(address, low | high << 16);
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p st.global.u32 [%0], %1; }" ::"l"(address),
+                     "r"(output_bits<OUT>(first) | output_bits<OUT>(second) << 16), "r"((int)present)
+                     : "memory");
     else
-        asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(address), "r"(low), "r"(high) : "memory");
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %3, 0; @p st.global.v2.u32 [%0], {%1, %2}; }" ::"l"(address),
+                     "r"(output_bits<OUT>(first)), "r"(output_bits<OUT>(second)), "r"((int)present)
+                     : "memory");
+}
+
+/* Eight columns, the b-th of the spot's. */
+CBN_INLINE void store_block(const gemm_args &p, const spot &at, int b, const float *sums)
+{
+    int column = at.column + 8 * b;
+    bool inside = column < p.n;
+    float bias[2] = {0.0f, 0.0f};
+    if (BIAS != BIAS_NONE && inside) {
+        bias[0] = bias_at(p, column);
+        bias[1] = bias_at(p, column + 1);
+    }
+    gather_loads();
+    store_columns(at.upper + 8 * b * OUT_BYTES, inside && at.has_upper, biased(sums[0], bias[0]),
+                  biased(sums[1], bias[1]));
+    store_columns(at.lower + 8 * b * OUT_BYTES, inside && at.has_lower, biased(sums[2], bias[0]),
+                  biased(sums[3], bias[1]));
 }
 
 CBN_INLINE void store_fragments(const gemm_args &p, const job &j, const reader &r, const float *sums, const place &at)
 {
-    int lane = threadIdx.x % 32;
 #pragma unroll
     for (int wave = 0; wave < OWN_WAVES; wave++) {
+        spot to = spot_at(p, j, r, at.row + wave * wave_step(), at.column);
 #pragma unroll
-        for (int b = 0; b < OWN_N / 8; b++) {
-            int row = at.row + wave * wave_step() + r.warp * 16 + lane / 4, column = at.column + 8 * b + lane % 4 * 2;
-            store_columns(p, j, row, column, sums[wave * OWN_N / 2 + 4 * b], sums[wave * OWN_N / 2 + 4 * b + 1]);
-            store_columns(p, j, row + 8, column, sums[wave * OWN_N / 2 + 4 * b + 2], sums[wave * OWN_N / 2 + 4 * b + 3]);
-        }
+        for (int b = 0; b < OWN_N / 8; b++)
+            store_block(p, to, b, &sums[wave * OWN_N / 2 + 4 * b]);
     }
 }
 
 CBN_INLINE u32 output_pair(const gemm_args &p, int column, float first, float second)
 {
     if (BIAS != BIAS_NONE && column < p.n) {
-        first = biased(p, column, first);
-        second = biased(p, column + 1, second);
+        first = biased(first, bias_at(p, column));
+        second = biased(second, bias_at(p, column + 1));
     }
     u32 pair;
     if (OUT == DTYPE_BF16)
@@ -617,6 +703,7 @@ CBN_INLINE void stage_rows(const gemm_args &p, const reader &r, const float *sum
 #pragma unroll
         for (int b = 0; b < OWN_N / 8; b += 2) {
             const float *sum = &sums[wave * OWN_N / 2 + 4 * b];
+            gather_loads();
             u32 box = boxes + (u32)(wave * BOXES + b * 8 / BOX_N) * BOX_BYTES;
             store_matrices(box + in_box(r.warp * 16 + lane % 16, b % (BOX_N / 8) + lane / 16),
                            output_pair(p, column + 8 * b, sum[0], sum[1]),
@@ -706,11 +793,11 @@ CBN_INLINE void send_sums(const job &j, const reader &r, const float *sums)
 
 CBN_INLINE void store_sums(const gemm_args &p, const job &j, const reader &r, const float *sums, const place &at)
 {
-    int lane = threadIdx.x % 32;
     barrier_wait_cluster(received_barrier(j), 0);
     __syncwarp();
 #pragma unroll
     for (int wave = 0; wave < OWN_WAVES; wave++) {
+        spot to = spot_at(p, j, r, at.row + wave * wave_step(), at.column + j.part * SENT_BLOCKS * 8);
 #pragma unroll
         for (int b = 0; b < SENT_BLOCKS; b++) {
             float sum[4] = {};
@@ -726,10 +813,7 @@ CBN_INLINE void store_sums(const gemm_args &p, const job &j, const reader &r, co
                 for (int e = 0; e < 4; e++)
                     sum[e] = from == 0 ? term[e] : sum[e] + term[e];
             }
-            int row = at.row + wave * wave_step() + r.warp * 16 + lane / 4;
-            int column = at.column + (j.part * SENT_BLOCKS + b) * 8 + lane % 4 * 2;
-            store_columns(p, j, row, column, sum[0], sum[1]);
-            store_columns(p, j, row + 8, column, sum[2], sum[3]);
+            store_block(p, to, b, sum);
         }
     }
 }
@@ -755,8 +839,6 @@ CBN_INLINE void finish_owned(const wgmma_args &p, const job &j, const reader &r,
 CBN_INLINE void finish(const wgmma_args &p, const job &j, const reader &r, totals &total, const tile &t)
 {
     place at = place_of(r, t);
-    if (SPLIT > 1) /* no tile follows, and the registers are wanted */
-        multiply_wait<0>();
     wait_region();
     if (HALVES)
         add_shares(&total[0][0], r, j.base + (SPLIT > 1 ? 0 : REGION));
@@ -801,23 +883,17 @@ CBN_INLINE void step(const job &j, reader &r, const walk &w)
     r.group = last ? j.first_group + own : r.group + STRIDE;
 }
 
-CBN_INLINE void start_stage(accumulators &part, factors &f, const job &j, const reader &r)
-{
-    load_factors(f, j, r);
-    start_wave(part, j, r, r.next.stage, 0);
-}
-
 /*
- * Waits for the next stage, if there is one, and starts its first wave. After the last it multiplies that one again, for
- * nobody: a product that is started on some paths only would be waited for where they meet.
+ * The next stage is awaited while a product runs: between the end of one and the start of the next stands nothing but the
+ * promotion. After the last stage that one again: its product is for nobody, but one that is started on some paths only
+ * would be waited for where they meet.
  */
-CBN_INLINE void start_next(accumulators &part, factors &f, const job &j, reader &r, const walk &w)
+CBN_INLINE void await_next(const job &j, reader &r, const walk &w)
 {
     if (has_next(j, w)) {
         step(j, r, w);
         barrier_wait(full_barrier(j, r.next.stage), r.next.parity);
     }
-    start_stage(part, f, j, r);
 }
 
 /* Of a tile that is promoted in full. False after the last. */
@@ -833,61 +909,146 @@ CBN_INLINE bool end_tile(const wgmma_args &p, const job &j, const reader &r, wal
     return true;
 }
 
-/* One product in flight: the next starts when one is promoted, across the end of a tile too. */
-CBN_INLINE void run_single(const wgmma_args &p, const job &j, reader &r, walk &w, totals &total)
+/* MORE: a stage follows, whose first product is started before this one is given back. */
+template <bool MORE>
+CBN_INLINE void turn_single(const job &j, reader &r, walk &w, totals &total, accumulators &part, factors &f)
+{
+    int stage = f.stage;
+#pragma unroll
+    for (int wave = 0; wave < WAVES; wave++) {
+        if (wave > 0)
+            start_wave(part, j, r, stage, wave);
+        if (MORE && wave == WAVES - 1)
+            await_next(j, r, w);
+        multiply_wait<0>();
+        promote(total[wave], part, f, j, wave, w.t.column);
+    }
+    if (MORE)
+        start_wave(part, j, r, r.next.stage, 0);
+    release(r, stage);
+    if (MORE)
+        load_factors(f, j, r);
+}
+
+/* A tile whose first product runs; none runs when it is stored. */
+CBN_INLINE void run_tile(const wgmma_args &p, const job &j, reader &r, walk &w, totals &total, accumulators &part,
+                         factors &f)
+{
+    for (; w.left > 1; w.left--)
+        turn_single<true>(j, r, w, total, part, f);
+    turn_single<false>(j, r, w, total, part, f);
+    finish(p, j, r, total, w.t);
+}
+
+/* One product in flight: the next starts when one is promoted, across the end of a tile too where registers allow. */
+CBN_INLINE void run_single(const wgmma_args &p, const job &j, reader &r, walk &w, totals &total, factors &f)
 {
     accumulators part;
-    factors f;
-    start_stage(part, f, j, r);
-    for (;;) {
-#pragma unroll
-        for (int wave = 0; wave < WAVES; wave++) {
-            if (wave > 0)
-                start_wave(part, j, r, f.stage, wave);
-            multiply_wait<0>();
-            promote(total[wave], part, f, j, wave, w.t.column);
+    start_wave(part, j, r, f.stage, 0);
+    if constexpr (ACROSS) {
+        do
+            turn_single<true>(j, r, w, total, part, f);
+        while (--w.left > 0 || end_tile(p, j, r, w, total));
+    } else {
+        for (;;) {
+            run_tile(p, j, r, w, total, part, f);
+            if (w.unit + j.step >= j.units)
+                return;
+            step(j, r, w);
+            w.unit += j.step;
+            begin_tile(p, j, r, w, total);
+            barrier_wait(full_barrier(j, r.next.stage), r.next.parity);
+            load_factors(f, j, r);
+            start_wave(part, j, r, f.stage, 0);
         }
-        start_next(part, f, j, r, w);
-        if (--w.left == 0 && !end_tile(p, j, r, w, total))
-            return;
     }
 }
 
-/* Starts the next group's product in `then`, and promotes `now`. False after the last. */
-CBN_INLINE bool turn(const wgmma_args &p, const job &j, reader &r, walk &w, totals &total, accumulators &now,
-                     const factors &f, accumulators &then, factors &next)
+/* Starts the next group's product in `then`, and promotes `now`. */
+CBN_INLINE void turn_pair(const job &j, reader &r, const walk &w, totals &total, accumulators &now, const factors &f,
+                          accumulators &then, factors &next)
 {
-    start_next(then, next, j, r, w);
+    await_next(j, r, w);
+    start_wave(then, j, r, r.next.stage, 0);
+    load_factors(next, j, r);
     multiply_wait<1>();
     promote(total[0], now, f, j, 0, w.t.column);
-    return --w.left > 0 || end_tile(p, j, r, w, total);
+    release(r, f.stage);
 }
 
-CBN_INLINE void run_alternating(const wgmma_args &p, const job &j, reader &r, walk &w, totals &total)
+CBN_INLINE void end_pair(const wgmma_args &p, const job &j, const reader &r, walk &w, totals &total, accumulators &now,
+                         const factors &f)
+{
+    multiply_wait<0>();
+    promote(total[0], now, f, j, 0, w.t.column);
+    finish(p, j, r, total, w.t);
+}
+
+/* Two products in flight, of two groups. */
+CBN_INLINE void run_alternating(const wgmma_args &p, const job &j, reader &r, walk &w, totals &total, factors &f)
 {
     accumulators even, odd;
-    factors f, g;
-    start_stage(even, f, j, r);
-    while (turn(p, j, r, w, total, even, f, odd, g) && turn(p, j, r, w, total, odd, g, even, f))
-        ;
+    factors g;
+    start_wave(even, j, r, f.stage, 0);
+    if constexpr (SPLIT == 1) {
+        for (;;) {
+            turn_pair(j, r, w, total, even, f, odd, g);
+            if (--w.left == 0 && !end_tile(p, j, r, w, total))
+                return;
+            turn_pair(j, r, w, total, odd, g, even, f);
+            if (--w.left == 0 && !end_tile(p, j, r, w, total))
+                return;
+        }
+    } else {
+        for (; w.left > 2; w.left -= 2) {
+            turn_pair(j, r, w, total, even, f, odd, g);
+            turn_pair(j, r, w, total, odd, g, even, f);
+        }
+        if (w.left == 2) {
+            turn_pair(j, r, w, total, even, f, odd, g);
+            end_pair(p, j, r, w, total, odd, g);
+        } else {
+            end_pair(p, j, r, w, total, even, f);
+        }
+    }
 }
 
-/* Both waves of a stage in flight, each with its own part. */
-CBN_INLINE void run_waves(const wgmma_args &p, const job &j, reader &r, walk &w, totals &total)
+template <bool MORE>
+CBN_INLINE void turn_waves(const job &j, reader &r, const walk &w, totals &total, accumulators &upper,
+                           accumulators &lower, factors &f)
+{
+    int stage = f.stage;
+    start_wave(lower, j, r, stage, WAVES - 1);
+    multiply_wait<1>();
+    promote(total[0], upper, f, j, 0, w.t.column);
+    if (MORE) {
+        await_next(j, r, w);
+        start_wave(upper, j, r, r.next.stage, 0);
+        multiply_wait<1>();
+    } else {
+        multiply_wait<0>();
+    }
+    promote(total[WAVES - 1], lower, f, j, WAVES - 1, w.t.column);
+    if (MORE) {
+        release(r, stage);
+        load_factors(f, j, r);
+    }
+}
+
+/* Two products in flight: both waves of a stage, each with its own part. */
+CBN_INLINE void run_waves(const wgmma_args &p, const job &j, reader &r, walk &w, totals &total, factors &f)
 {
     accumulators upper, lower;
-    factors f;
-    start_stage(upper, f, j, r);
-    for (;;) {
-        factors now = f;
-        start_wave(lower, j, r, now.stage, 1);
-        multiply_wait<1>();
-        promote(total[0], upper, now, j, 0, w.t.column);
-        start_next(upper, f, j, r, w);
-        multiply_wait<1>();
-        promote(total[WAVES - 1], lower, now, j, 1, w.t.column);
-        if (--w.left == 0 && !end_tile(p, j, r, w, total))
-            return;
+    start_wave(upper, j, r, f.stage, 0);
+    if constexpr (SPLIT == 1) {
+        do
+            turn_waves<true>(j, r, w, total, upper, lower, f);
+        while (--w.left > 0 || end_tile(p, j, r, w, total));
+    } else {
+        for (; w.left > 1; w.left--)
+            turn_waves<true>(j, r, w, total, upper, lower, f);
+        turn_waves<false>(j, r, w, total, upper, lower, f);
+        finish(p, j, r, total, w.t);
     }
 }
 
@@ -895,9 +1056,11 @@ CBN_INLINE void run_math(const wgmma_args &p, const job &j, int warp)
 {
     if (MOVES_REGISTERS)
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(MATH_REGISTERS));
-    reader r = {warp / 4, warp % 4, {0, 0}, j.first_group};
+    reader r = {warp / 4, warp % 4, {0, 0}, j.first_group, 0, 0, 2 + WARPGROUPS + warp / 4};
     walk w = {j.first, 0, {0, 0}};
     totals total;
+    factors f;
+    set_release(j, r);
     pdl_wait();
     if (w.unit >= j.units)
         return;
@@ -905,14 +1068,19 @@ CBN_INLINE void run_math(const wgmma_args &p, const job &j, int warp)
         advance(r.next, r.warpgroup);
         r.group += r.warpgroup;
     }
+    if (r.warpgroup == WARPGROUPS - 1)
+        give_turn(r);
     begin_tile(p, j, r, w, total);
     barrier_wait(full_barrier(j, r.next.stage), r.next.parity);
+    load_factors(f, j, r);
     if (PARTS == 1)
-        run_single(p, j, r, w, total);
+        run_single(p, j, r, w, total, f);
     else if (WAVES == 1)
-        run_alternating(p, j, r, w, total);
+        run_alternating(p, j, r, w, total, f);
     else
-        run_waves(p, j, r, w, total);
+        run_waves(p, j, r, w, total, f);
+    if (r.warpgroup == 0) /* the turn that nobody took */
+        take_turn(r);
     if (STAGED && threadIdx.x % 32 == 0)
         store_wait();
     __syncwarp();

@@ -19,47 +19,47 @@ _Static_assert((int)CBN__WGMMA_IN == (int)CBN__SWAP_AB_IN, "cbn__gemm_quantizes_
 /* ---- tiles ---- */
 
 /*
- * What a tile costs, in ns on an H200, fitted to measurements of 7 (N, K) at M from 96 to 4096: group: of 128 of K, with
- * one CTA for itself and with two that copy A's rows together; finish: sums, output and the next tile's start; start: of
- * the kernel, once.
+ * The parameters of a tile, and what it costs, in ns on an H200, fitted to measurements of 7 (N, K) at M from 96 to
+ * 4096: group: of 128 of K, with one CTA for itself and with two that copy A's rows together; finish: sums, output and
+ * the next tile's start; start: of the kernel, once.
  */
 struct tile {
-    int32_t bm, bn, warpgroups, along_k, parts, split;
+    int32_t bm, bn, warpgroups, along_k, parts, split, resident; /* the template's parameters */
     int32_t group[2], finish, start;
 };
 
 #define TILE_MAP(X)                                                                                                    \
-    X(128, 64, 2, 0, 2, 1, 261, 231, 528, 2432)                                                                        \
-    X(128, 64, 2, 0, 2, 2, 304, 256, 2805, 500)                                                                        \
-    X(128, 96, 2, 1, 1, 1, 312, 271, 1230, 3041)                                                                       \
-    X(128, 96, 2, 1, 1, 2, 323, 286, 3750, 806)                                                                        \
-    X(128, 96, 2, 0, 2, 4, 509, 516, 0, 1369)                                                                          \
-    X(128, 128, 2, 0, 2, 1, 370, 356, 550, 2622)                                                                       \
-    X(128, 128, 2, 1, 1, 1, 373, 329, 1323, 2708)                                                                      \
-    X(128, 128, 2, 0, 1, 2, 396, 377, 4908, 500)                                                                       \
-    X(128, 160, 2, 0, 1, 1, 441, 439, 700, 2675)                                                                       \
-    X(128, 192, 2, 0, 1, 1, 493, 493, 954, 2122)                                                                       \
-    X(256, 128, 2, 0, 1, 1, 604, 604, 1462, 2502)
+    X(128, 64, 2, 0, 2, 1, 1, 261, 231, 528, 2432)                                                                     \
+    X(128, 64, 2, 0, 2, 2, 1, 304, 256, 2805, 500)                                                                     \
+    X(128, 96, 2, 1, 1, 1, 1, 312, 271, 1230, 3041)                                                                    \
+    X(128, 96, 2, 1, 1, 2, 1, 323, 286, 3750, 806)                                                                     \
+    X(128, 96, 2, 0, 2, 4, 1, 509, 516, 0, 1369)                                                                       \
+    X(128, 128, 2, 0, 2, 1, 1, 370, 356, 550, 2622)                                                                    \
+    X(128, 128, 2, 1, 1, 1, 1, 373, 329, 1323, 2708)                                                                   \
+    X(128, 128, 2, 0, 1, 2, 1, 396, 377, 4908, 500)                                                                    \
+    X(128, 160, 2, 0, 1, 1, 1, 441, 439, 700, 2675)                                                                    \
+    X(128, 192, 2, 0, 1, 1, 1, 493, 493, 954, 2122)                                                                    \
+    X(256, 128, 2, 0, 1, 1, 1, 604, 604, 1462, 2502)
 
 static const struct tile tiles[] = {
-#define X(bm, bn, warpgroups, along_k, parts, split, alone, shared, finish, start)                                     \
-    {bm, bn, warpgroups, along_k, parts, split, {alone, shared}, finish, start},
+#define X(bm, bn, wg, ak, parts, split, res, alone, shared, finish, start)                                             \
+    {bm, bn, wg, ak, parts, split, res, {alone, shared}, finish, start},
     TILE_MAP(X)
 #undef X
 };
+
+#define NUMBER(bm, bn, wg, ak, parts, split, res) TILE_##bm##_##bn##_##wg##_##ak##_##parts##_##split##_##res
 
 enum tile_number {
-#define X(bm, bn, warpgroups, along_k, parts, split, ...)                                                              \
-    TILE_##bm##_##bn##_##warpgroups##_##along_k##_##parts##_##split,
+#define X(bm, bn, wg, ak, parts, split, res, ...) NUMBER(bm, bn, wg, ak, parts, split, res),
     TILE_MAP(X)
 #undef X
-    TILE_COUNT
+        TILE_COUNT
 };
 
-#define FEW_ROWS TILE_128_64_2_0_2_1 /* up to one step, where another candidate takes the call */
-#define RESIDENT_CTAS 1              /* of an SM, with every tile */
+#define FEW_ROWS TILE_128_64_2_0_2_1_1 /* up to one step, where another candidate takes the call */
 
-#define LOAD_PER_MILLE 306  /* a group takes so much longer when all SMs load at once */
+#define LOAD_PER_MILLE 306 /* a group takes so much longer when all SMs load at once */
 #define DRAM_BYTES_PER_NS 3690
 #define RANKS_MAX 2
 
@@ -81,26 +81,27 @@ static const struct cbn_bucket formats[] = {{CBN_SCALE_FP32, CBN_SCALE_FP32}, {I
 
 /* A bucket a tile; the last ends where buckets must. */
 #define UPPER(number) (number) == TILE_COUNT - 1 ? INT64_MAX : (number)
-#define X_BUCKET(bm, bn, warpgroups, along_k, parts, split, value)                                                     \
-    {UPPER(TILE_##bm##_##bn##_##warpgroups##_##along_k##_##parts##_##split), value},
-#define X(bm, bn, warpgroups, along_k, parts, split, ...) X_BUCKET(bm, bn, warpgroups, along_k, parts, split, bm)
+#define BUCKET(number, value) {UPPER(number), value},
+#define X(bm, bn, wg, ak, parts, split, res, ...) BUCKET(NUMBER(bm, bn, wg, ak, parts, split, res), bm)
 static const struct cbn_bucket bms[] = {TILE_MAP(X)};
 #undef X
-#define X(bm, bn, warpgroups, along_k, parts, split, ...) X_BUCKET(bm, bn, warpgroups, along_k, parts, split, bn)
+#define X(bm, bn, wg, ak, parts, split, res, ...) BUCKET(NUMBER(bm, bn, wg, ak, parts, split, res), bn)
 static const struct cbn_bucket bns[] = {TILE_MAP(X)};
 #undef X
-#define X(bm, bn, warpgroups, along_k, parts, split, ...)                                                              \
-    X_BUCKET(bm, bn, warpgroups, along_k, parts, split, warpgroups)
+#define X(bm, bn, wg, ak, parts, split, res, ...) BUCKET(NUMBER(bm, bn, wg, ak, parts, split, res), wg)
 static const struct cbn_bucket warpgroups_of[] = {TILE_MAP(X)};
 #undef X
-#define X(bm, bn, warpgroups, along_k, parts, split, ...) X_BUCKET(bm, bn, warpgroups, along_k, parts, split, along_k)
+#define X(bm, bn, wg, ak, parts, split, res, ...) BUCKET(NUMBER(bm, bn, wg, ak, parts, split, res), ak)
 static const struct cbn_bucket along_ks[] = {TILE_MAP(X)};
 #undef X
-#define X(bm, bn, warpgroups, along_k, parts, split, ...) X_BUCKET(bm, bn, warpgroups, along_k, parts, split, parts)
+#define X(bm, bn, wg, ak, parts, split, res, ...) BUCKET(NUMBER(bm, bn, wg, ak, parts, split, res), parts)
 static const struct cbn_bucket parts_of[] = {TILE_MAP(X)};
 #undef X
-#define X(bm, bn, warpgroups, along_k, parts, split, ...) X_BUCKET(bm, bn, warpgroups, along_k, parts, split, split)
+#define X(bm, bn, wg, ak, parts, split, res, ...) BUCKET(NUMBER(bm, bn, wg, ak, parts, split, res), split)
 static const struct cbn_bucket splits[] = {TILE_MAP(X)};
+#undef X
+#define X(bm, bn, wg, ak, parts, split, res, ...) BUCKET(NUMBER(bm, bn, wg, ak, parts, split, res), res)
+static const struct cbn_bucket residents[] = {TILE_MAP(X)};
 #undef X
 
 const struct cbn_param cbn__wgmma_params[CBN__WGMMA_PARAM_COUNT] = {
@@ -118,7 +119,7 @@ const struct cbn_param cbn__wgmma_params[CBN__WGMMA_PARAM_COUNT] = {
     BUCKET_PARAM(ALONG_K, "tile", along_ks),
     BUCKET_PARAM(PARTS, "tile", parts_of),
     BUCKET_PARAM(SPLIT, "tile", splits),
-    CONST_PARAM(RESIDENT, RESIDENT_CTAS),
+    BUCKET_PARAM(RESIDENT, "tile", residents),
 };
 
 /* ---- the choice ---- */
@@ -128,7 +129,7 @@ struct product {
     uint32_t rows, columns, groups, sms;
     int64_t dram_ns;   /* of all bytes, once */
     uint32_t cta_load; /* by how much an active CTA lengthens a group, in 2^-24 */
-    bool bounded;  /* sms is a budget that no grid may exceed */
+    bool bounded;      /* sms is a budget that no grid may exceed */
 };
 
 static uint32_t clamp(int64_t value, int64_t low, int64_t high)
@@ -168,13 +169,14 @@ static inline uint32_t div_up(uint32_t value, uint32_t by)
 }
 
 /*
- * Clusters that run at once: all of two CTAs, of more what fits the GPCs, about ten elevenths (measured on an H200: 30 of
- * four CTAs and 15 of eight with 132 SMs).
+ * Clusters that run at once: all of two CTAs, of more what fits the GPCs, about ten elevenths (measured on an H200: 30
+ * of four CTAs and 15 of eight with 132 SMs).
  */
-static inline uint32_t resident_clusters(uint32_t ctas, uint32_t sms)
+static inline uint32_t resident_clusters(const struct tile *tile, uint32_t ctas, const struct product *product)
 {
-    uint32_t usable = ctas > 2 ? sms * 10 / 11 : sms;
-    return usable < ctas ? 1 : usable * RESIDENT_CTAS / ctas;
+    uint32_t usable = ctas > 2 ? product->sms * 10 / 11 : product->sms;
+    usable *= product->bounded ? 1 : (uint32_t)tile->resident; /* only one CTA an SM is sure to use no more SMs */
+    return usable < ctas ? 1 : usable / ctas;
 }
 
 /* Tiles for each of `ranks` CTAs. */
@@ -197,7 +199,7 @@ INLINE int64_t cost_of(const struct tile *tile, const struct product *product, u
     uint32_t groups_least = split * (tile->along_k ? (uint32_t)tile->warpgroups : 1);
     if (ctas > product->sms || product->groups < groups_least || (ranks > 1 && product->columns <= (uint32_t)tile->bn))
         return UNFIT;
-    uint32_t units = units_of(tile, product, ranks), resident = resident_clusters(ctas, product->sms);
+    uint32_t units = units_of(tile, product, ranks), resident = resident_clusters(tile, ctas, product);
     if (split > 1 && units > (product->bounded ? product->sms / ctas : resident * WAVES_OF_CLUSTERS))
         return UNFIT;
     uint32_t active = (units < resident ? units : resident) * ctas;
@@ -233,8 +235,7 @@ int64_t cbn__wgmma_choose(const int64_t *facts)
     if (FACT(facts, m) <= CBN__WGMMA_STEP)
         return FEW_ROWS;
     const struct product product = coarse_product_of(facts);
-#define X(bm, bn, warpgroups, along_k, parts, split, ...)                                                              \
-    consider(TILE_##bm##_##bn##_##warpgroups##_##along_k##_##parts##_##split, &product, &best);
+#define X(bm, bn, wg, ak, parts, split, res, ...) consider(NUMBER(bm, bn, wg, ak, parts, split, res), &product, &best);
     TILE_MAP(X)
 #undef X
     return best.tile;
@@ -282,7 +283,7 @@ struct cbn__wgmma_cut cbn__wgmma_cut_of(const int64_t *facts)
     int64_t cost;
     struct cbn__wgmma_cut cut = {.ranks = best_ranks(tile, &coarse, &cost), .band = BAND};
     uint32_t units = units_of(tile, &product, (uint32_t)cut.ranks);
-    uint32_t resident = resident_clusters((uint32_t)(tile->split * cut.ranks), product.sms);
+    uint32_t resident = resident_clusters(tile, (uint32_t)(tile->split * cut.ranks), &product);
     cut.clusters = tile->split > 1 || units < resident ? units : resident;
     cut.a_rows = (uint32_t)(tile->bm / cut.ranks);
     cut.w_rows = (uint32_t)tile->bn;
@@ -290,7 +291,8 @@ struct cbn__wgmma_cut cbn__wgmma_cut_of(const int64_t *facts)
     return cut;
 }
 
-#define SHARED_BUDGET (227 * 1024)
+#define SHARED_ONE (227 * 1024) /* of a CTA alone on its SM, and of one of two */
+#define SHARED_TWO (113 * 1024)
 #define SHARED_ALIGN 1024
 #define STAGES_MAX 16
 
@@ -308,7 +310,7 @@ static uint32_t shared_bytes(const struct tile *tile, const int64_t *facts)
                                      : most(is_staged(tile, facts) ? area * 2 : 0, halves ? area * 2 : 0);
     int32_t stage = (tile->bm + tile->bn) * CBN_GROUP_SIZE + 4 * (tile->bm + w_scales) + 16; /* two barriers */
     int32_t fixed = SHARED_ALIGN + region + 16;                                              /* one barrier more */
-    int32_t stages = (SHARED_BUDGET - fixed) / stage;
+    int32_t stages = ((tile->resident == 1 ? SHARED_ONE : SHARED_TWO) - fixed) / stage;
     return (uint32_t)(fixed + (stages < STAGES_MAX ? stages : STAGES_MAX) * stage);
 }
 

@@ -35,8 +35,8 @@ extern const struct cbn_param cbn__wgmma_params[CBN__WGMMA_PARAM_COUNT];
 #define CBN__WGMMA_COLUMNS_END (INT64_C(1) << 20)
 
 /*
- * The fact `tile` tells values of m apart only by ceil(m / CBN__WGMMA_STEP), and none from CBN__WGMMA_STEPS_END on: what
- * an enumeration has to visit.
+ * The fact `tile` tells values of m apart only by ceil(m / CBN__WGMMA_STEP), and none from CBN__WGMMA_STEPS_END on:
+ * what an enumeration has to visit.
  */
 #define CBN__WGMMA_STEP 64
 #define CBN__WGMMA_STEPS_END (256 * CBN__WGMMA_STEP)
@@ -54,11 +54,11 @@ bool cbn__wgmma_has_box(uint32_t rows);
 
 /* How a launch is cut, from facts that hold the choice. */
 struct cbn__wgmma_cut {
-    int64_t ranks;            /* CTAs of a cluster that copy a tile's rows of A together */
-    int64_t clusters;         /* of ranks x SPLIT CTAs; they take tiles in turn */
-    int64_t band;             /* rows of tiles that are walked together */
-    uint32_t a_rows, w_rows;  /* of one copy */
-    uint32_t out_columns;     /* of a box of D, by CBN__WGMMA_STEP rows; 0: D has no map */
+    int64_t ranks;           /* CTAs of a cluster that copy a tile's rows of A together */
+    int64_t clusters;        /* of ranks x SPLIT CTAs; they take tiles in turn */
+    int64_t band;            /* rows of tiles that are walked together */
+    uint32_t a_rows, w_rows; /* of one copy */
+    uint32_t out_columns;    /* of a box of D, by CBN__WGMMA_STEP rows; 0: D has no map */
 };
 
 struct cbn__wgmma_cut cbn__wgmma_cut_of(const int64_t *facts);

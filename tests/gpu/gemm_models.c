@@ -70,8 +70,8 @@ static void expect_same(struct suite *suite, struct tally *tally, const struct g
 }
 
 /*
- * bf16 in and out for every M, largest first: a row must not change by a bit while its sums keep their order. And the same
- * rows quantised by fp8_quantize: must not change by a bit either.
+ * bf16 in and out for every M, largest first: a row must not change by a bit while its sums keep their order. And the
+ * same rows quantised by fp8_quantize: must not change by a bit either.
  */
 static void run_every_m(struct suite *suite, struct tally *tally, const struct problem *problem,
                         enum suite_runtime runtime, uint32_t turn)

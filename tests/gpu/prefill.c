@@ -223,7 +223,8 @@ void case_prefill_m_valid(struct suite *suite, struct tally *tally)
     static const uint32_t outs[] = {CBN_DTYPE_BF16, CBN_DTYPE_FP16, CBN_DTYPE_FP32};
     static const int64_t nks[][2] = {{200, 3000}, {2112, 7168}, {7168, 512}};
     for (uint32_t s = 0; s < 3; s++) {
-        struct problem_options options = {300, nks[s][0], nks[s][1], false, false, CBN_GRAN_BLOCK, 7, suite->seed + 9200};
+        struct problem_options options = {300,   nks[s][0],      nks[s][1], false,
+                                          false, CBN_GRAN_BLOCK, 7,         suite->seed + 9200};
         struct problem problem;
         if (!problem_create(suite, tally, &options, &problem)) {
             continue;
@@ -275,7 +276,8 @@ void case_prefill_repeats(struct suite *suite, struct tally *tally)
     static const int64_t repeat_ms[] = {96, 128, 256, 850, 1000};
     static const int64_t nks[][2] = {{2112, 7168}, {4096, 7168}, {7168, 2048}};
     for (uint32_t s = 0; s < 3; s++) {
-        struct problem_options options = {1000, nks[s][0], nks[s][1], false, false, CBN_GRAN_BLOCK, 7, suite->seed + 9300};
+        struct problem_options options = {1000,  nks[s][0],      nks[s][1], false,
+                                          false, CBN_GRAN_BLOCK, 7,         suite->seed + 9300};
         struct problem problem;
         if (!problem_create(suite, tally, &options, &problem)) {
             continue;
@@ -314,7 +316,8 @@ void case_prefill_max_sms(struct suite *suite, struct tally *tally)
     static const int64_t bounded_ms[] = {65, 128, 500};
     static const int64_t nks[][2] = {{576, 7168}, {2112, 7168}, {4096, 512}};
     for (uint32_t s = 0; s < 3; s++) {
-        struct problem_options options = {500, nks[s][0], nks[s][1], false, false, CBN_GRAN_BLOCK, 7, suite->seed + 9400};
+        struct problem_options options = {500,   nks[s][0],      nks[s][1], false,
+                                          false, CBN_GRAN_BLOCK, 7,         suite->seed + 9400};
         struct problem problem;
         if (!problem_create(suite, tally, &options, &problem)) {
             continue;

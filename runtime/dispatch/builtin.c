@@ -249,7 +249,7 @@ static const struct builtin_op {
     {"fp8_gemm", check_gemm, fill_gemm,
      1u << CBN__GEMM_FACT_m | 1u << CBN__GEMM_FACT_n | 1u << CBN__GEMM_FACT_k | 1u << CBN__GEMM_FACT_align |
          1u << CBN__GEMM_FACT_split | 1u << CBN__GEMM_FACT_slice | 1u << CBN__GEMM_FACT_room |
-         1u << CBN__GEMM_FACT_deep | 1u << CBN__GEMM_FACT_tile},
+         1u << CBN__GEMM_FACT_few_tile | 1u << CBN__GEMM_FACT_deep | 1u << CBN__GEMM_FACT_tile},
     {"fp8_quantize", check_quantize, fill_quantize,
      1u << CBN__QUANTIZE_FACT_t | 1u << CBN__QUANTIZE_FACT_g | 1u << CBN__QUANTIZE_FACT_k |
          1u << CBN__QUANTIZE_FACT_align},

@@ -15,11 +15,12 @@
  * align: the largest power of two, at most 16, that divides in bytes every base address and row stride of a, w and d.
  * split, slice, room: how swap_ab cuts K and lies on the SMs, from n, k, sms and max_sms (cbn__gemm_derive): CTAs of a
  * cluster, the groups of 128 in the longest share of one, enum cbn__swap_ab_room. From m and these (cbn__gemm_derive_rows)
- * deep: 1 where its stages hold twice as many groups, and tile: the number of wgmma's tile.
+ * deep: 1 where its stages hold twice as many groups, and tile: the number of wgmma's tile; few_tile: that of the fewest
+ * rows, known before m is.
  */
 #define CBN__GEMM_FACT_MAP(X)                                                                                          \
     X(m) X(n) X(k) X(in) X(out) X(a_scale) X(w_scale) X(w_gran) X(bias) X(pow2) X(propagate) X(align) X(pdl) X(arch)   \
-    X(sms) X(max_sms) X(split) X(slice) X(room) X(deep) X(tile)
+    X(sms) X(max_sms) X(split) X(slice) X(room) X(few_tile) X(deep) X(tile)
 
 enum cbn__gemm_fact {
 #define CBN__X(name) CBN__GEMM_FACT_##name,

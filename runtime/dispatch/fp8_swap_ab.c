@@ -209,7 +209,17 @@ static bool is_deep(const int64_t *facts)
 void cbn__gemm_derive_rows(int64_t *facts)
 {
     FACT(facts, deep) = is_deep(facts);
-    FACT(facts, tile) = cbn__wgmma_choose(facts);
+    FACT(facts, tile) = FACT(facts, m) > CBN__WGMMA_STEP ? cbn__wgmma_choose(facts) : FACT(facts, few_tile);
+}
+
+/* The choice takes a quarter of a microsecond, and a run of few tokens has no use for it. */
+static int64_t few_tile_of(int64_t *facts)
+{
+    int64_t m = FACT(facts, m);
+    FACT(facts, m) = 1;
+    int64_t tile = cbn__wgmma_choose(facts);
+    FACT(facts, m) = m;
+    return tile;
 }
 
 void cbn__gemm_derive(int64_t *facts)
@@ -220,6 +230,7 @@ void cbn__gemm_derive(int64_t *facts)
     FACT(facts, split) = split;
     FACT(facts, slice) = slice;
     FACT(facts, room) = is_bounded(facts) ? CBN__ROOM_BOUNDED : room_of(tiles, split, slice, sms);
+    FACT(facts, few_tile) = few_tile_of(facts);
     cbn__gemm_derive_rows(facts);
 }
 

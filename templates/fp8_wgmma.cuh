@@ -21,12 +21,6 @@
 
 constexpr int OUT_BYTES = dtype_bytes(OUT);
 constexpr int WAVES = BM / 64 / (ALONG_K ? 1 : WARPGROUPS); /* of 64 rows, of a warpgroup */
-#ifndef ORDER
-#define ORDER 0
-#endif
-#ifndef TRIGGER
-#define TRIGGER 0
-#endif
 constexpr bool IN_TURN = ORDER && !ALONG_K && WARPGROUPS > 1;
 constexpr int MATH_WARPS = 4 * WARPGROUPS, MATH_THREADS = 32 * MATH_WARPS, THREADS = MATH_THREADS + 128;
 constexpr int A_BYTES = BM * GROUP, W_BYTES = BN * GROUP, CODE_BYTES = A_BYTES + W_BYTES;

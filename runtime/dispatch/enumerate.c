@@ -393,7 +393,8 @@ static int32_t enumerate_candidate(struct tour *tour, uint32_t index, const int6
         return status;
     for (int64_t i = 0; i < count && !tour->stopped && !tour->seen.failed; i++) {
         set_combination(&span, i);
-        tell(tour, candidate, span.facts);
+        if (!tour->family->derive.fill || tour->family->derive.can_be(span.facts))
+            tell(tour, candidate, span.facts);
     }
     return tour_status(tour, err);
 }

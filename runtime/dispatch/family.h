@@ -40,10 +40,12 @@ struct cbn__candidate {
 
 /*
  * Facts that follow from the sweep fact and others. fill: writes them, and tells values of the sweep fact apart only by
- * ceil(value / step), and none from end on. fill NULL: there are none. Only a built-in family has some.
+ * ceil(value / step), and none from end on. can_be: whether facts that are put together freely could come from fill.
+ * fill NULL: there are none. Only a built-in family has some.
  */
 struct cbn__derivation {
     void (*fill)(int64_t *facts);
+    bool (*can_be)(const int64_t *facts);
     int64_t step, end;
 };
 

@@ -19,31 +19,32 @@ _Static_assert((int)CBN__WGMMA_IN == (int)CBN__SWAP_AB_IN, "cbn__gemm_quantizes_
 /* ---- tiles ---- */
 
 /*
- * The parameters of a tile, and what it costs, in ns on an H200, fitted to measurements of 7 (N, K) at M from 96 to
- * 4096: group: of 128 of K, with one CTA for itself and with two that copy A's rows together; finish: sums, output and
- * the next tile's start; start: of the kernel, once.
+ * The parameters of a tile, which forms it is for, and what it costs, in ns on an H200, fitted to measurements of 7
+ * (N, K) at M from 96 to 4096: group: of 128 of K, with one CTA for itself and with two that copy A's rows together;
+ * finish: sums, output and the next tile's start; start: of the kernel, once.
  */
 struct tile {
-    int32_t bm, bn, warpgroups, along_k, parts, split, resident; /* the template's parameters */
+    int32_t bm, bn, warpgroups, along_k, parts, split, resident, order, trigger; /* the template's parameters */
+    int32_t only_plain; /* other forms, see is_plain, would spill registers */
     int32_t group[2], finish, start;
 };
 
 #define TILE_MAP(X)                                                                                                    \
-    X(128, 64, 2, 0, 2, 1, 1, 261, 231, 528, 2432)                                                                     \
-    X(128, 64, 2, 0, 2, 2, 1, 304, 256, 2805, 500)                                                                     \
-    X(128, 96, 2, 1, 1, 1, 1, 312, 271, 1230, 3041)                                                                    \
-    X(128, 96, 2, 1, 1, 2, 1, 323, 286, 3750, 806)                                                                     \
-    X(128, 96, 2, 0, 2, 4, 1, 509, 516, 0, 1369)                                                                       \
-    X(128, 128, 2, 0, 2, 1, 1, 370, 356, 550, 2622)                                                                    \
-    X(128, 128, 2, 1, 1, 1, 1, 373, 329, 1323, 2708)                                                                   \
-    X(128, 128, 2, 0, 1, 2, 1, 396, 377, 4908, 500)                                                                    \
-    X(128, 160, 2, 0, 1, 1, 1, 441, 439, 700, 2675)                                                                    \
-    X(128, 192, 2, 0, 1, 1, 1, 493, 493, 954, 2122)                                                                    \
-    X(256, 128, 2, 0, 1, 1, 1, 604, 604, 1462, 2502)
+    X(128, 64, 2, 0, 1, 1, 1, 1, 0, 0, 259, 224, 733, 2372)                                                            \
+    X(128, 64, 2, 0, 1, 2, 1, 1, 0, 0, 263, 232, 3176, 500)                                                            \
+    X(128, 96, 2, 0, 2, 1, 1, 1, 0, 0, 305, 264, 507, 2881)                                                            \
+    X(128, 96, 2, 0, 1, 2, 1, 0, 1, 0, 292, 246, 2859, 1847)                                                           \
+    X(128, 96, 2, 0, 2, 4, 1, 0, 0, 0, 338, 325, 2800, 815)                                                            \
+    X(128, 128, 2, 0, 2, 1, 1, 1, 0, 0, 350, 313, 522, 2599)                                                           \
+    X(128, 128, 2, 0, 1, 2, 1, 0, 0, 0, 361, 331, 4382, 500)                                                           \
+    X(128, 160, 2, 0, 1, 1, 1, 1, 0, 0, 411, 383, 775, 2798)                                                           \
+    X(128, 160, 2, 0, 1, 2, 1, 1, 0, 0, 435, 406, 3020, 2408)                                                          \
+    X(128, 192, 2, 0, 1, 1, 1, 1, 0, 0, 457, 432, 1093, 2879)                                                          \
+    X(256, 128, 2, 0, 1, 1, 1, 0, 0, 1, 565, 537, 1688, 2976)
 
 static const struct tile tiles[] = {
-#define X(bm, bn, wg, ak, parts, split, res, alone, shared, finish, start)                                             \
-    {bm, bn, wg, ak, parts, split, res, {alone, shared}, finish, start},
+#define X(bm, bn, wg, ak, parts, split, res, order, trigger, plain, alone, shared, finish, start)                      \
+    {bm, bn, wg, ak, parts, split, res, order, trigger, plain, {alone, shared}, finish, start},
     TILE_MAP(X)
 #undef X
 };
@@ -57,10 +58,13 @@ enum tile_number {
         TILE_COUNT
 };
 
-#define FEW_ROWS TILE_128_64_2_0_2_1_1 /* up to one step, where another candidate takes the call */
+/* Up to one step, where another candidate takes the call. For every form, as an enumeration counts on. */
+#define FEW_ROWS TILE_128_64_2_0_1_1_1
 
-#define LOAD_PER_MILLE 306 /* a group takes so much longer when all SMs load at once */
-#define DRAM_BYTES_PER_NS 3690
+_Static_assert(FEW_ROWS == 0, "what an enumeration takes where a candidate does not ask for the tile");
+
+#define LOAD_PER_MILLE 384 /* a group takes so much longer when all SMs load at once */
+#define DRAM_BYTES_PER_NS 4180
 #define RANKS_MAX 2
 
 /* ---- parameters ---- */
@@ -103,6 +107,13 @@ static const struct cbn_bucket splits[] = {TILE_MAP(X)};
 #define X(bm, bn, wg, ak, parts, split, res, ...) BUCKET(NUMBER(bm, bn, wg, ak, parts, split, res), res)
 static const struct cbn_bucket residents[] = {TILE_MAP(X)};
 #undef X
+#define X(bm, bn, wg, ak, parts, split, res, order, ...) BUCKET(NUMBER(bm, bn, wg, ak, parts, split, res), order)
+static const struct cbn_bucket orders[] = {TILE_MAP(X)};
+#undef X
+#define X(bm, bn, wg, ak, parts, split, res, order, trigger, ...)                                                      \
+    BUCKET(NUMBER(bm, bn, wg, ak, parts, split, res), trigger)
+static const struct cbn_bucket triggers[] = {TILE_MAP(X)};
+#undef X
 
 const struct cbn_param cbn__wgmma_params[CBN__WGMMA_PARAM_COUNT] = {
     CONST_PARAM(IN, CBN_DTYPE_E4M3),
@@ -120,6 +131,8 @@ const struct cbn_param cbn__wgmma_params[CBN__WGMMA_PARAM_COUNT] = {
     BUCKET_PARAM(PARTS, "tile", parts_of),
     BUCKET_PARAM(SPLIT, "tile", splits),
     BUCKET_PARAM(RESIDENT, "tile", residents),
+    BUCKET_PARAM(ORDER, "tile", orders),
+    BUCKET_PARAM(TRIGGER, "tile", triggers),
 };
 
 /* ---- the choice ---- */
@@ -220,12 +233,20 @@ struct best {
     int64_t tile, cost;
 };
 
-INLINE void consider(int64_t number, const struct product *product, struct best *best)
+INLINE void consider(int64_t number, const struct product *product, bool plain, struct best *best)
 {
     int64_t cost;
+    if (tiles[number].only_plain && !plain)
+        return;
     (void)best_ranks(&tiles[number], product, &cost);
     if (cost < best->cost)
         *best = (struct best){number, cost};
+}
+
+/* Neither sums of 32 bits to store nor a bias to add. */
+static bool is_plain(const int64_t *facts)
+{
+    return FACT(facts, out) != CBN_DTYPE_FP32 && FACT(facts, bias) == CBN_BIAS_NONE;
 }
 
 /* Part of every call: cheap arithmetic alone. */
@@ -235,15 +256,27 @@ int64_t cbn__wgmma_choose(const int64_t *facts)
     if (FACT(facts, m) <= CBN__WGMMA_STEP)
         return FEW_ROWS;
     const struct product product = coarse_product_of(facts);
-#define X(bm, bn, wg, ak, parts, split, res, ...) consider(NUMBER(bm, bn, wg, ak, parts, split, res), &product, &best);
+    bool plain = is_plain(facts);
+#define X(bm, bn, wg, ak, parts, split, res, ...)                                                                      \
+    consider(NUMBER(bm, bn, wg, ak, parts, split, res), &product, plain, &best);
     TILE_MAP(X)
 #undef X
     return best.tile;
 }
 
+static const struct tile *tile_of(const int64_t *facts)
+{
+    return &tiles[clamp(FACT(facts, tile), 0, TILE_COUNT - 1)];
+}
+
 int64_t cbn__wgmma_tile_count(void)
 {
     return TILE_COUNT;
+}
+
+bool cbn__wgmma_can_be(const int64_t *facts)
+{
+    return !tile_of(facts)->only_plain || is_plain(facts);
 }
 
 bool cbn__wgmma_has_box(uint32_t rows)
@@ -263,11 +296,6 @@ static uint32_t out_columns(const struct tile *tile)
 {
     bool halves_columns = tile->along_k && tile->warpgroups == 2 && tile->bm == 64;
     return (halves_columns ? tile->bn / 2 : tile->bn) % 64 ? 32 : 64;
-}
-
-static const struct tile *tile_of(const int64_t *facts)
-{
-    return &tiles[clamp(FACT(facts, tile), 0, TILE_COUNT - 1)];
 }
 
 /* Only 16-bit rows of whole sums go through shared memory to D. */

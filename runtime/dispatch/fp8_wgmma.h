@@ -25,6 +25,8 @@ enum cbn__wgmma_param {
     CBN__WGMMA_PARTS,
     CBN__WGMMA_SPLIT,
     CBN__WGMMA_RESIDENT,
+    CBN__WGMMA_ORDER,
+    CBN__WGMMA_TRIGGER,
     CBN__WGMMA_PARAM_COUNT
 };
 
@@ -47,6 +49,9 @@ extern const struct cbn_param cbn__wgmma_params[CBN__WGMMA_PARAM_COUNT];
 
 /* Number of the tile for these facts, from all but `tile` itself. */
 int64_t cbn__wgmma_choose(const int64_t *facts);
+
+/* Whether these facts' tile is for their form: the choice sees to it, an enumeration that combines facts does not. */
+bool cbn__wgmma_can_be(const int64_t *facts);
 
 /* How many tiles there are to choose from; whether one of them takes boxes of W so high. */
 int64_t cbn__wgmma_tile_count(void);

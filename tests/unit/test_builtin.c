@@ -446,6 +446,11 @@ START_TEST(few_specialisations)
     ck_assert_int_le(specs_of(any, 131072), 16);
     any.profile.disable = "swap_ab,swap_ab_fused,wgmma";
     ck_assert_int_eq(specs_of(any, 131072), 6);
+    any.profile.disable = "swap_ab,swap_ab_fused,generic";
+    ck_assert_int_eq(specs_of(any, 131072), cbn__wgmma_tile_count());
+    any.profile.bias = CBN_BIAS_OUT; /* one tile is not for it */
+    ck_assert_int_eq(specs_of(any, 131072), cbn__wgmma_tile_count() - 1);
+    any.profile.bias = CBN_BIAS_NONE;
     any.profile.disable = "generic";
     ck_assert_int_le(specs_of(any, 131072), 32);
     shape.profile.policy = odd.profile.policy = "reference";

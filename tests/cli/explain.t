@@ -64,9 +64,11 @@ One call explained.
       "BN": 64,
       "WARPGROUPS": 2,
       "ALONG_K": 0,
-      "PARTS": 2,
+      "PARTS": 1,
       "SPLIT": 1,
-      "RESIDENT": 1
+      "RESIDENT": 1,
+      "ORDER": 1,
+      "TRIGGER": 0
     },
     "first": {
       "op": "fp8_quantize",

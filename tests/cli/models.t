@@ -6,18 +6,18 @@ The whole list of the three models, with a compiler that only counts.
   > cubinet --quiet warm --model $MODELS/DeepSeek-V3.json --tp 8 --arch sm_90a
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072
-  requested 25, already 0, compiled 23, failed 0, uncovered 2, <S> s
+  requested 26, already 0, compiled 24, failed 0, uncovered 2, <S> s
   uncovered: mlp.experts.w13: fp8_grouped_gemm has no kernel in this release
   uncovered: mlp.experts.w2: fp8_grouped_gemm has no kernel in this release
   [3]
   $ cubinet check --model $MODELS/DeepSeek-V3.json --tp 8 --arch sm_90a --ops fp8_gemm,fp8_quantize
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072 ops=fp8_gemm,fp8_quantize
-  requested 23, present 23, missing 0, uncovered 0
+  requested 24, present 24, missing 0, uncovered 0
   $ cubinet check --model $MODELS/DeepSeek-V3.json --tp 8 --arch sm_90a
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072
-  requested 25, present 23, missing 0, uncovered 2
+  requested 26, present 24, missing 0, uncovered 2
   uncovered: mlp.experts.w13: fp8_grouped_gemm has no kernel in this release
   uncovered: mlp.experts.w2: fp8_grouped_gemm has no kernel in this release
   [3]
@@ -47,8 +47,8 @@ The whole list of the three models, with a compiler that only counts.
       "max_m": 131072,
       "ops": null
     },
-    "requested": 25,
-    "present": 23,
+    "requested": 26,
+    "present": 24,
     "missing": [],
     "uncovered": [
       {
@@ -68,7 +68,7 @@ The whole list of the three models, with a compiler that only counts.
   > cubinet warm --model $MODELS/DeepSeek-V4-Flash-FP8.json --tp 4 --arch sm_90a -j 1
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072
-  requested 23, already 20, compiled 0, failed 0, uncovered 3, <S> s
+  requested 25, already 22, compiled 0, failed 0, uncovered 3, <S> s
   uncovered: mlp.experts.w13: fp8_grouped_gemm has no kernel in this release
   uncovered: mlp.experts.w2: fp8_grouped_gemm has no kernel in this release
   uncovered: self_attn.wo_a: fp8_einsum has no kernel in this release
@@ -78,7 +78,7 @@ The whole list of the three models, with a compiler that only counts.
   > cubinet warm --model $MODELS/Qwen3-32B-FP8.json --tp 8 --arch sm_90a -j 1
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072
-  requested 23, already 23, compiled 0, failed 0, uncovered 0, <S> s
+  requested 24, already 24, compiled 0, failed 0, uncovered 0, <S> s
 
 What shapes prints is a manifest.
 
@@ -87,8 +87,8 @@ What shapes prints is a manifest.
   > cubinet check --manifest v3.json --arch sm_90a | grep uncovered
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072 ops=fp8_gemm,fp8_quantize
-  requested 23, present 23, missing 0, uncovered 0
-  requested 25, present 23, missing 0, uncovered 2
+  requested 24, present 24, missing 0, uncovered 0
+  requested 26, present 24, missing 0, uncovered 2
   uncovered: mlp.experts.w13: fp8_grouped_gemm has no kernel in this release
   uncovered: mlp.experts.w2: fp8_grouped_gemm has no kernel in this release
 
@@ -100,15 +100,15 @@ Every specialisation that any shape can reach covers every model.
   >   cubinet --quiet check --cache all --model $MODELS/$model.json --tp $tp --arch sm_90a --ops fp8_gemm,fp8_quantize | grep requested
   > done; done
   exit 0
+  requested 23, present 23, missing 0, uncovered 0
+  requested 24, present 24, missing 0, uncovered 0
+  requested 24, present 24, missing 0, uncovered 0
+  requested 24, present 24, missing 0, uncovered 0
   requested 22, present 22, missing 0, uncovered 0
-  requested 23, present 23, missing 0, uncovered 0
-  requested 23, present 23, missing 0, uncovered 0
   requested 22, present 22, missing 0, uncovered 0
-  requested 20, present 20, missing 0, uncovered 0
-  requested 20, present 20, missing 0, uncovered 0
-  requested 17, present 17, missing 0, uncovered 0
-  requested 20, present 20, missing 0, uncovered 0
-  requested 23, present 23, missing 0, uncovered 0
+  requested 18, present 18, missing 0, uncovered 0
+  requested 21, present 21, missing 0, uncovered 0
+  requested 24, present 24, missing 0, uncovered 0
 
 A candidate without a template is uncovered.
 

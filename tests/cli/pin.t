@@ -53,24 +53,25 @@ By request. What the cache lacks is told, and makes a pin incomplete; an unpin h
   pinned: <HASH3> fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=24 DEEP=1
   pinned: <HASH4> fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 DEEP=1
   pinned: <HASH5> fp8_gemm/swap_ab sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEEP=1
-  pinned: <HASH6> fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=128 WARPGROUPS=2 ALONG_K=0 PARTS=2 SPLIT=1 RESIDENT=1 ORDER=1 TRIGGER=0
-  pinned: <HASH7> fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=160 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1 ORDER=1 TRIGGER=0
-  pinned: <HASH8> fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=192 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1 ORDER=1 TRIGGER=0
-  pinned: <HASH9> fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=64 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1 ORDER=1 TRIGGER=0
-  pinned: <HASH10> fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=256 BN=128 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1 ORDER=0 TRIGGER=0
+  pinned: <HASH6> fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=128 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1 ORDER=0 TRIGGER=0
+  pinned: <HASH7> fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=128 WARPGROUPS=2 ALONG_K=0 PARTS=2 SPLIT=1 RESIDENT=1 ORDER=1 TRIGGER=0
+  pinned: <HASH8> fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=160 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1 ORDER=1 TRIGGER=0
+  pinned: <HASH9> fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=192 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1 ORDER=1 TRIGGER=0
+  pinned: <HASH10> fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=128 BN=64 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1 ORDER=1 TRIGGER=0
+  pinned: <HASH11> fp8_gemm/wgmma sm_90a IN=4 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 PDL=1 VEC=16 BM=256 BN=128 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1 ORDER=0 TRIGGER=0
   pinned: <HASH1> fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
-  pinned 10, in bases 0, missing 0, uncovered 0
-  10
+  pinned 11, in bases 0, missing 0, uncovered 0
+  11
   $ . ./environment; cubinet unpin $request --ops fp8_quantize --json | python3 -c 'import json, sys
   > answer = json.load(sys.stdin); print(answer["schema"], answer["pinned"], len(answer["unpinned"]), answer["missing"])'; pinned
   cubinet.unpin/1 [] 1 []
-  9
+  10
 
 The quantiser that a product launches first is the product's too.
 
   $ . ./environment; cubinet unpin $request --ops fp8_gemm --json | python3 -c 'import json, sys
   > answer = json.load(sys.stdin); print(answer["schema"], answer["pinned"], len(answer["unpinned"]), answer["missing"])'; pinned
-  cubinet.unpin/1 [] 10 []
+  cubinet.unpin/1 [] 11 []
   0
   [1]
   $ . ./environment; cubinet pin $request --arch sm_90a,sm_80 --ops fp8_quantize
@@ -96,9 +97,9 @@ The quantiser that a product launches first is the product's too.
   exit 0
   ! cubinet: nothing is requested: no FP8 layer uses fp8_einsum
   $ . ./environment; warm --pin; pinned
-  10
+  11
   $ . ./environment; warm --cache fresh --pin; cubinet --cache fresh --json --quiet ls | grep -c '"pinned": true'
-  10
+  11
   $ . ./environment; cubinet warm $request --ops fp8_quantize --pin
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=reference
   request: arch=sm_90a m=0..131072 ops=fp8_quantize
@@ -139,8 +140,8 @@ Keys that are unknown or missing; both forms at once.
   $ . ./environment; cubinet pin ffffffffffffffffffffffffffffffff $(keys --op fp8_quantize); echo "exit $?"; pinned
   pinned: <HASH1>
   exit 1
-  10
-  ! cubinet: pin: no entry's key begins with <HASH11>; ls lists the keys
+  11
+  ! cubinet: pin: no entry's key begins with <HASH12>; ls lists the keys
   $ cubinet pin xyz
   ! cubinet: pin: key_prefix 'xyz' is not 1 to 32 hex digits
   [1]

@@ -98,15 +98,15 @@ What shapes prints is a manifest, for every model: the same request.
   >   cubinet --quiet check --manifest manifest.json --arch sm_90a > manifest.txt
   >   cmp model.txt manifest.txt && echo "$(basename $path): $(grep requested manifest.txt)"
   > done
-  DeepSeek-V3.2.json: requested 25, present 0, missing 23, uncovered 2
-  DeepSeek-V3.json: requested 25, present 0, missing 23, uncovered 2
-  DeepSeek-V4-Flash-FP8.json: requested 23, present 0, missing 20, uncovered 3
-  DeepSeek-V4-Pro-FP8.json: requested 26, present 0, missing 23, uncovered 3
-  GLM-5-FP8.json: requested 25, present 0, missing 23, uncovered 2
-  MiniMax-M2.5.json: requested 18, present 0, missing 18, uncovered 0
+  DeepSeek-V3.2.json: requested 26, present 0, missing 24, uncovered 2
+  DeepSeek-V3.json: requested 26, present 0, missing 24, uncovered 2
+  DeepSeek-V4-Flash-FP8.json: requested 25, present 0, missing 22, uncovered 3
+  DeepSeek-V4-Pro-FP8.json: requested 27, present 0, missing 24, uncovered 3
+  GLM-5-FP8.json: requested 26, present 0, missing 24, uncovered 2
+  MiniMax-M2.5.json: requested 19, present 0, missing 19, uncovered 0
   Qwen3-30B-A3B-FP8.json: requested 19, present 0, missing 19, uncovered 0
-  Qwen3-32B-FP8.json: requested 23, present 0, missing 23, uncovered 0
-  Qwen3.6-27B-FP8.json: requested 21, present 0, missing 21, uncovered 0
+  Qwen3-32B-FP8.json: requested 24, present 0, missing 24, uncovered 0
+  Qwen3.6-27B-FP8.json: requested 22, present 0, missing 22, uncovered 0
 
 Every specialisation that any shape can reach covers every model, at every sharding.
 
@@ -116,11 +116,11 @@ Every specialisation that any shape can reach covers every model, at every shard
   >   cubinet --quiet check --model $path --tp $tp --arch sm_90a --ops fp8_gemm,fp8_quantize | grep requested
   > done; done | sort | uniq -c
   exit 0
-        2 requested 16, present 16, missing 0, uncovered 0
         2 requested 17, present 17, missing 0, uncovered 0
-        1 requested 18, present 18, missing 0, uncovered 0
+        2 requested 18, present 18, missing 0, uncovered 0
         2 requested 19, present 19, missing 0, uncovered 0
-        4 requested 20, present 20, missing 0, uncovered 0
+        1 requested 20, present 20, missing 0, uncovered 0
         2 requested 21, present 21, missing 0, uncovered 0
         4 requested 22, present 22, missing 0, uncovered 0
-       10 requested 23, present 23, missing 0, uncovered 0
+        3 requested 23, present 23, missing 0, uncovered 0
+       11 requested 24, present 24, missing 0, uncovered 0

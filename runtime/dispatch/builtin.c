@@ -51,7 +51,7 @@ int32_t cbn__builtin_families(struct cbn__family *ret_families[CBN__BUILTIN_COUN
     for (int i = 0; i < CBN__BUILTIN_COUNT && status == CBN_STATUS_OK; i++)
         status = create_family(builtins[i], &digest, &families[i], err);
     if (status == CBN_STATUS_OK) {
-        families[0]->derive = (struct cbn__derivation){cbn__gemm_derive_rows, cbn__wgmma_can_be, CBN__WGMMA_STEP,
+        families[0]->derive = (struct cbn__derivation){cbn__gemm_derive_rows, cbn__gemm_can_be, CBN__WGMMA_STEP,
                                                        CBN__WGMMA_STEPS_END};
         memcpy(ret_families, families, sizeof(families));
         return CBN_STATUS_OK;

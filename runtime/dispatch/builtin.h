@@ -46,6 +46,7 @@ enum cbn__quantize_fact {
  */
 void cbn__gemm_derive(int64_t *facts);
 void cbn__gemm_derive_rows(int64_t *facts);
+bool cbn__gemm_can_be(const int64_t *facts); /* false for facts that these never leave together */
 
 extern const struct cbn_family cbn__builtin_fp8_gemm;     /* text pointers are filled from the embedded templates */
 extern const struct cbn_family cbn__builtin_fp8_quantize; /* by cbn__builtin_families */

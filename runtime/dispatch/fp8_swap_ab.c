@@ -206,6 +206,11 @@ static bool is_deep(const int64_t *facts)
     return m <= 32 && (room == CBN__ROOM_STRIDED ? !tiny : room != CBN__ROOM_SHARED);
 }
 
+bool cbn__gemm_can_be(const int64_t *facts)
+{
+    return (!FACT(facts, deep) || FACT(facts, m) <= 32) && cbn__wgmma_can_be(facts);
+}
+
 void cbn__gemm_derive_rows(int64_t *facts)
 {
     FACT(facts, deep) = is_deep(facts);

@@ -66,7 +66,7 @@ void case_gemm_codes(struct suite *suite, struct tally *tally)
     }
     fill_codes(&problem);
     problem_solve(&problem);
-    for (int r = 0; r < RUNTIME_COUNT; r++) {
+    for (int r = 0; r < RUNTIME_FUSED; r++) { /* which takes no codes */
         run_codes(suite, tally, &problem, 0, CODES, (enum suite_runtime)r, CBN_DTYPE_BF16);
         run_codes(suite, tally, &problem, 0, CODES, (enum suite_runtime)r, CBN_DTYPE_FP32);
         for (int64_t first = 0; first < CODES; first += 16) {

@@ -160,6 +160,7 @@ static bool create_runtimes(struct suite *suite)
         [RUNTIME_WGMMA] = "swap_ab_fused,swap_ab",
         [RUNTIME_CODES] = "swap_ab_fused",
         [RUNTIME_SWAP_AB] = "swap_ab_fused,wgmma,generic",
+        [RUNTIME_FUSED] = "swap_ab,wgmma,generic",
     };
     static char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -179,6 +180,7 @@ static bool create_runtimes(struct suite *suite)
         }
     }
     lift_policy(suite->runtimes[RUNTIME_SWAP_AB]);
+    lift_policy(suite->runtimes[RUNTIME_FUSED]);
     return true;
 }
 

@@ -41,6 +41,7 @@ enum suite_runtime {
     RUNTIME_WGMMA,   /* both swap_ab disabled */
     RUNTIME_CODES,   /* swap_ab_fused disabled: fp8_quantize runs first */
     RUNTIME_SWAP_AB, /* swap_ab alone, for every M that its template takes */
+    RUNTIME_FUSED,   /* swap_ab_fused alone, likewise */
     RUNTIME_COUNT
 };
 

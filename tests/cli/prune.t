@@ -9,73 +9,73 @@ Removal by rule.
   > count() { cubinet ls --quiet "$@" | tail -n +2 | wc -l; }
   > END
   > . ./environment; warm; warm --arch sm_80; count
-  14
+  15
 
 A dry run tells the same and removes nothing.
 
   $ . ./environment; cubinet prune --op fp8_quantize --arch sm_80 --dry-run; count
   would remove: <HASH1> <SIZE>
-  would remove 1, keep 13, free <SIZE>
-  14
+  would remove 1, keep 14, free <SIZE>
+  15
   $ . ./environment; cubinet --json prune --op fp8_quantize --arch sm_80 --dry-run; count
   {
     "schema": "cubinet.prune/1",
     "dry_run": true,
     "removed": 1,
-    "kept": 13,
+    "kept": 14,
+    "freed_bytes": <N>,
+    "keys": [
+      "<HASH1>"
+    ]
+  }
+  15
+  $ . ./environment; cubinet --json prune --op fp8_quantize --arch sm_80; count
+  {
+    "schema": "cubinet.prune/1",
+    "dry_run": false,
+    "removed": 1,
+    "kept": 14,
     "freed_bytes": <N>,
     "keys": [
       "<HASH1>"
     ]
   }
   14
-  $ . ./environment; cubinet --json prune --op fp8_quantize --arch sm_80; count
-  {
-    "schema": "cubinet.prune/1",
-    "dry_run": false,
-    "removed": 1,
-    "kept": 13,
-    "freed_bytes": <N>,
-    "keys": [
-      "<HASH1>"
-    ]
-  }
-  13
   $ . ./environment; cubinet prune --op fp8_quantize --arch sm_80; count
-  removed 0, kept 13, freed <SIZE>
-  13
+  removed 0, kept 14, freed <SIZE>
+  14
 
 Rules narrow each other.
 
   $ . ./environment; cubinet prune --older-than 30d; cubinet prune --arch sm_80 --older-than 1w; count
-  removed 0, kept 13, freed <SIZE>
-  removed 0, kept 13, freed <SIZE>
-  13
+  removed 0, kept 14, freed <SIZE>
+  removed 0, kept 14, freed <SIZE>
+  14
   $ . ./environment; cubinet prune --compiler '<13.0'; cubinet prune --compiler '<12'; cubinet prune --stale; count
-  removed 0, kept 13, freed <SIZE>
-  removed 0, kept 13, freed <SIZE>
-  removed 0, kept 13, freed <SIZE>
-  13
+  removed 0, kept 14, freed <SIZE>
+  removed 0, kept 14, freed <SIZE>
+  removed 0, kept 14, freed <SIZE>
+  14
   $ . ./environment; cubinet prune --arch sm_80 --compiler '<13.1' --dry-run | tail -n 1; cubinet prune --arch sm_80 --compiler '<13.1' | tail -n 1; count
-  would remove 3, keep 10, free <SIZE>
-  removed 3, kept 10, freed <SIZE>
-  10
+  would remove 3, keep 11, free <SIZE>
+  removed 3, kept 11, freed <SIZE>
+  11
   $ . ./environment; used() { cubinet --json stats | sed -n 's/^  "used_bytes": \([0-9]*\),/\1/p'; }
   > cubinet prune --max-size 1GiB | tail -n 1; count; warm --arch sm_80; before=$(used)
   > cubinet prune --max-size $((before - 1))B > /dev/null; [ $(used) -lt $before ] && [ $(count) -gt 0 ] && echo less
-  removed 0, kept 10, freed <SIZE>
-  10
+  removed 0, kept 11, freed <SIZE>
+  11
   less
   $ . ./environment; cubinet prune --op fp8_none; count
-  removed 0, kept 13, freed <SIZE>
-  13
+  removed 0, kept 14, freed <SIZE>
+  14
 
 Pinned entries stay, whatever the rule; a base is never touched.
 
   $ . ./environment; cubinet pin $(cubinet --json --quiet ls --op fp8_quantize | sed -n 's/.*"key": "\(.*\)",/\1/p') | wc -l
   > cubinet prune --max-size 0 | tail -n 1; count; count --op fp8_quantize
   2
-  removed 11, kept 2, freed <SIZE>
+  removed 12, kept 2, freed <SIZE>
   2
   2
   $ . ./environment; cubinet prune --all --json; cubinet prune --op fp8_quantize; count
@@ -96,7 +96,7 @@ Pinned entries stay, whatever the rule; a base is never touched.
   $ . ./environment; warm --cache base && chmod -R a-w base
   > cubinet --base $PWD/base prune --all --unpinned-too; count --base $PWD/base
   removed 0, kept 0, freed <SIZE>
-  10
+  11
 
 Stale: cut from templates that this library does not hold.
 
@@ -108,8 +108,8 @@ Stale: cut from templates that this library does not hold.
   > open(sys.argv[2], "wb").write(data[:at] + b'#include\t' + data[at + 9:])
   > END
   > export LD_LIBRARY_PATH=$PWD/next; count; cubinet prune --stale --dry-run | tail -n 1
-  14
-  would remove 14, keep 0, free <SIZE>
+  15
+  would remove 15, keep 0, free <SIZE>
 
 Compaction gives the bytes back.
 
@@ -122,11 +122,11 @@ Compaction gives the bytes back.
   removed 0, kept 0, freed <SIZE>
   smaller
   0
-  10
-  checked 10, damaged 0, repaired 0
+  11
+  checked 11, damaged 0, repaired 0
   $ . ./environment; cubinet prune --compact --dry-run; cubinet prune --all --compact | tail -n 1; count
-  would remove 0, keep 10, free <SIZE>
-  removed 10, kept 0, freed <SIZE>
+  would remove 0, keep 11, free <SIZE>
+  removed 11, kept 0, freed <SIZE>
   0
 
 Another process has the file open: nothing is rewritten, and what the rules removed is told.
@@ -150,7 +150,7 @@ Nothing to write to.
   > obey() { if [ "$(id -u)" = 0 ]; then setpriv --bounding-set=-dac_override,-dac_read_search "$@"; else "$@"; fi; }
   > obey cubinet --cache base prune --all; echo "exit $?"; count --cache base
   exit 1
-  10
+  11
   ! cubinet: the cache folder base cannot be written by this user: it is read only, new kernels are not kept
   ! cubinet: prune: there is no cache folder that can be written; name one with --cache or CUBINET_CACHE
   $ cubinet --cache missing prune --all

@@ -11,36 +11,36 @@ What the layers hold and what happened to them.
   ! cubinet: there is no layer: the cache is made when something is first stored
   $ . ./environment; warm && cubinet stats
   0: <HOME>/.cache/cubinet, writable
-    entries  10  entries
+    entries  11  entries
     pinned  0  entries that eviction leaves
     used_bytes  <SIZE>  bytes of pages in use
     file_bytes  <SIZE>  bytes allocated on disk
     max_bytes  1.0 GiB  bound of the file in bytes, 0 for a base
     hits  0  kernels found
-    misses_absent  20  look-ups that found no entry
+    misses_absent  22  look-ups that found no entry
     misses_damaged  0  look-ups whose entry did not verify
     misses_incompatible  0  look-ups that a version rule refused
     misses_busy  0  look-ups that met a lock past its deadline
     misses_io  0  look-ups that met a file error
-    puts  10  entries stored
+    puts  11  entries stored
     evictions  0  entries evicted to make room
     compile_ms_spent  <MS>  milliseconds of building that the entries stored cost
     compile_ms_saved  <MS>  milliseconds of building that hits made needless
   $ . ./environment; warm && warm --pin && cubinet --json stats
   {
     "schema": "cubinet.stats/1",
-    "entries": 10,
-    "pinned": 10,
+    "entries": 11,
+    "pinned": 11,
     "used_bytes": <N>,
     "file_bytes": <N>,
     "max_bytes": <N>,
-    "hits": 20,
-    "puts": 10,
+    "hits": 22,
+    "puts": 11,
     "evictions": 0,
     "compile_ms_spent": <N>,
     "compile_ms_saved": <N>,
     "misses": {
-      "absent": 20,
+      "absent": 22,
       "damaged": 0,
       "incompatible": 0,
       "busy": 0,
@@ -51,18 +51,18 @@ What the layers hold and what happened to them.
         "layer": 0,
         "path": "<HOME>/.cache/cubinet",
         "base": false,
-        "entries": 10,
-        "pinned": 10,
+        "entries": 11,
+        "pinned": 11,
         "used_bytes": <N>,
         "file_bytes": <N>,
         "max_bytes": <N>,
-        "hits": 20,
-        "puts": 10,
+        "hits": 22,
+        "puts": 11,
         "evictions": 0,
         "compile_ms_spent": <N>,
         "compile_ms_saved": <N>,
         "misses": {
-          "absent": 20,
+          "absent": 22,
           "damaged": 0,
           "incompatible": 0,
           "busy": 0,
@@ -74,10 +74,10 @@ What the layers hold and what happened to them.
   $ cubinet stats --prometheus
   # HELP cubinet_layer_entries entries
   # TYPE cubinet_layer_entries gauge
-  cubinet_layer_entries{layer="0",path="<HOME>/.cache/cubinet"} 10
+  cubinet_layer_entries{layer="0",path="<HOME>/.cache/cubinet"} 11
   # HELP cubinet_layer_pinned entries that eviction leaves
   # TYPE cubinet_layer_pinned gauge
-  cubinet_layer_pinned{layer="0",path="<HOME>/.cache/cubinet"} 10
+  cubinet_layer_pinned{layer="0",path="<HOME>/.cache/cubinet"} 11
   # HELP cubinet_layer_used_bytes bytes of pages in use
   # TYPE cubinet_layer_used_bytes gauge
   cubinet_layer_used_bytes{layer="0",path="<HOME>/.cache/cubinet"} <N>
@@ -89,17 +89,17 @@ What the layers hold and what happened to them.
   cubinet_layer_max_bytes{layer="0",path="<HOME>/.cache/cubinet"} <N>
   # HELP cubinet_layer_hits_total kernels found
   # TYPE cubinet_layer_hits_total counter
-  cubinet_layer_hits_total{layer="0",path="<HOME>/.cache/cubinet"} 20
+  cubinet_layer_hits_total{layer="0",path="<HOME>/.cache/cubinet"} 22
   # HELP cubinet_layer_misses_total look-ups that served nothing
   # TYPE cubinet_layer_misses_total counter
-  cubinet_layer_misses_total{layer="0",path="<HOME>/.cache/cubinet",reason="absent"} 20
+  cubinet_layer_misses_total{layer="0",path="<HOME>/.cache/cubinet",reason="absent"} 22
   cubinet_layer_misses_total{layer="0",path="<HOME>/.cache/cubinet",reason="damaged"} 0
   cubinet_layer_misses_total{layer="0",path="<HOME>/.cache/cubinet",reason="incompatible"} 0
   cubinet_layer_misses_total{layer="0",path="<HOME>/.cache/cubinet",reason="busy"} 0
   cubinet_layer_misses_total{layer="0",path="<HOME>/.cache/cubinet",reason="io"} 0
   # HELP cubinet_layer_puts_total entries stored
   # TYPE cubinet_layer_puts_total counter
-  cubinet_layer_puts_total{layer="0",path="<HOME>/.cache/cubinet"} 10
+  cubinet_layer_puts_total{layer="0",path="<HOME>/.cache/cubinet"} 11
   # HELP cubinet_layer_evictions_total entries evicted to make room
   # TYPE cubinet_layer_evictions_total counter
   cubinet_layer_evictions_total{layer="0",path="<HOME>/.cache/cubinet"} 0
@@ -113,7 +113,7 @@ What the layers hold and what happened to them.
 A base has no counters, and no bound.
 
   $ . ./environment; warm --cache base && chmod -R a-w base && cubinet --base $PWD/base stats | tail -n 4
-    entries  10  entries
+    entries  11  entries
     pinned  0  entries that eviction leaves
     used_bytes  <SIZE>  bytes of pages in use
     file_bytes  <SIZE>  bytes allocated on disk
@@ -121,8 +121,8 @@ A base has no counters, and no bound.
   > stats = json.load(sys.stdin); base = stats["layers"][1]
   > print(base["layer"], base["base"], base["entries"], base["hits"], base["misses"]["absent"], base["evictions"])
   > print(stats["entries"], stats["hits"] == stats["layers"][0]["hits"])'
-  1 True 10 None None None
-  20 True
+  1 True 11 None None None
+  22 True
   $ cubinet --base $PWD/base stats --prometheus | grep 'layer="1"' | cut -d '{' -f 1
   cubinet_layer_entries
   cubinet_layer_pinned
@@ -133,7 +133,7 @@ A base has no counters, and no bound.
 A name that needs quoting.
 
   $ . ./environment; warm --cache 'a"b\c' && cubinet --cache 'a"b\c' stats --prometheus | grep _entries{
-  cubinet_layer_entries{layer="0",path="a\"b\\c"} 10
+  cubinet_layer_entries{layer="0",path="a\"b\\c"} 11
   $ cubinet stats --json --prometheus
   ! cubinet: stats: give one of --json and --prometheus
   [2]

@@ -438,7 +438,7 @@ START_TEST(explain_says_what_is_cached)
     struct cbn_runtime_options options = stub_options(folder, NULL);
     struct cbn_runtime *runtime = create(&options);
     struct cbn_query query = gemm_query(2112, 7168);
-    query.m = 7;
+    query.m = 4;
     query.profile.policy = "reference";
     struct cbn_explanation explanation = {.size = sizeof(explanation)};
     ck_assert_int_eq(cbn_explain(runtime, &query, &explanation, NULL), CBN_STATUS_OK);

@@ -59,7 +59,7 @@ static void run_child(struct team *team, int process, uint32_t flight_timeout_ms
 {
     char path[PATH_MAX], byte;
     struct cbn_runtime_options options = case_options(STUB);
-    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_E4M3, CBN_DTYPE_BF16);
     struct report report = {.process = process, .stats = {.size = sizeof(report.stats)}};
     count_file_of(process, path);
     (void)setenv("FAKE_NVRTC_COUNT", path, 1);
@@ -95,6 +95,7 @@ static void start_team(struct team *team, uint32_t flight_timeout_ms)
         if (team->children[i] == 0)
             run_child(team, i, flight_timeout_ms);
     }
+    close(team->end[1]); /* a child that ends without a word ends the read, too */
     for (int i = 0; i < PROCESSES; i++)
         ck_assert_int_eq(read(team->ready[0], &byte, 1), 1);
 }
@@ -160,7 +161,7 @@ static void expect_one_entry(void)
 {
     restart(NOWHERE);
     ck_assert_uint_eq(list_entries().count, 1);
-    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_E4M3, CBN_DTYPE_BF16);
     call(&args);
     ck_assert_uint_eq(stats_now().overlay_hits, 1);
 }
@@ -222,7 +223,7 @@ START_TEST(every_build_fails)
     ck_assert_uint_lt(sum.last_ms, 2 * BUILD_MS + SLACK_MS);
     restart(STUB);
     ck_assert_uint_eq(list_entries().count, 0);
-    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_E4M3, CBN_DTYPE_BF16);
     call(&args); /* the error was theirs who waited */
 }
 END_TEST
@@ -238,7 +239,7 @@ START_TEST(the_first_builder_fails)
     ck_assert_int_eq(setenv("FAKE_NVRTC_FAIL", "1", 1), 0);
     first = fork();
     if (first == 0) {
-        struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+        struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_E4M3, CBN_DTYPE_BF16);
         restart(STUB);
         _exit(refuse(&args) == CBN_STATUS_COMPILE_FAILED ? 0 : 1);
     }
@@ -275,7 +276,7 @@ static pid_t start_one(const struct trouble *trouble, bool is_troubled)
     if (pid != 0)
         return pid;
     struct cbn_runtime_options options = case_options(STUB);
-    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_E4M3, CBN_DTYPE_BF16);
     options.builder_path = trouble->in_child ? "/proc/self/exe" : NULL;
     options.flight_timeout_ms = LONG_MS;
     if (is_troubled) {
@@ -397,7 +398,7 @@ START_TEST(a_lock_holder_is_stopped)
     wake(holder);
     restart(STUB);
     ck_assert_uint_eq(list_entries().count, 0);
-    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_E4M3, CBN_DTYPE_BF16);
     call(&args);
     ck_assert_uint_eq(stats_now().puts, 1);
 }
@@ -407,7 +408,7 @@ END_TEST
 START_TEST(a_lock_holder_is_stopped_on_a_warm_store)
 {
     struct team team;
-    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_BF16, CBN_DTYPE_BF16);
+    struct cbn_fp8_gemm_args args = gemm_args(64, 256, 512, CBN_DTYPE_E4M3, CBN_DTYPE_BF16);
     ck_assert_int_eq(setenv("FAKE_NVRTC_DELAY_MS", "0", 1), 0);
     call(&args);
     start_team(&team, LONG_MS);

@@ -4,11 +4,13 @@
 #ifndef CBN_CACHE_LAYER_H
 #define CBN_CACHE_LAYER_H
 
+#include "cache/pack.h"
 #include "cache/store.h"
 
 struct cbn__cabinet_layer {
     char *path; /* as the caller spelled it */
-    struct cbn__store *store;
+    struct cbn__store *store; /* NULL: a pack */
+    struct cbn__pack *pack;
     uint32_t number; /* 0: the overlay, 1..: bases, counted as they were opened */
     bool writable;
 };
@@ -28,3 +30,5 @@ struct cbn__store *cbn__cabinet_overlay(const struct cbn__cabinet *cabinet);
 void cbn__cabinet_tell_notes(const struct cbn__cabinet *cabinet, struct cbn__store *store);
 
 #endif
+/* Of two misses of different layers the one that the caller should hear of. */
+enum cbn__lookup cbn__lookup_worse(enum cbn__lookup a, enum cbn__lookup b);

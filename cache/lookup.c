@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cache/pack_base.h"
 #include "cache/registry.h"
 #include "cache/space.h"
 
@@ -106,7 +107,7 @@ static enum cbn__lookup judge(const struct search *search, struct cbn__store_ite
     return CBN__LOOKUP_HIT;
 }
 
-static enum cbn__lookup worse(enum cbn__lookup a, enum cbn__lookup b)
+enum cbn__lookup cbn__lookup_worse(enum cbn__lookup a, enum cbn__lookup b)
 {
     /* What the caller should hear of several misses, most telling first. */
     static const enum cbn__lookup order[] = {CBN__LOOKUP_HIT,  CBN__LOOKUP_DAMAGED, CBN__LOOKUP_INCOMPATIBLE,
@@ -134,7 +135,7 @@ static enum cbn__lookup search_layer(const struct search *search, struct cbn__en
         if (i == 0 && refused && status == CBN_STATUS_NOT_FOUND)
             return CBN__LOOKUP_INCOMPATIBLE;
         if (status != CBN_STATUS_OK)
-            return worse(found, lookup_of_status(status));
+            return cbn__lookup_worse(found, lookup_of_status(status));
         struct cbn__store_key key = own_key(&item);
         struct cbn__entry entry;
         enum cbn__lookup verdict = judge(search, &item, &entry);
@@ -143,7 +144,7 @@ static enum cbn__lookup search_layer(const struct search *search, struct cbn__en
             return CBN__LOOKUP_HIT;
         }
         cbn__entry_done(&entry);
-        found = worse(found, verdict);
+        found = cbn__lookup_worse(found, verdict);
         pick.below = cbn__entry_key_major(&key);
     }
     return found;
@@ -168,8 +169,8 @@ static void say_put_failure(struct cbn__cabinet *cabinet, const struct cbn_error
                        why->message);
 }
 
-static enum cbn__lookup search_layers(struct cbn__cabinet *cabinet, struct cbn__blob key_record,
-                                      const struct cbn__compiler_rule *rule, struct cbn__entry *ret_entry)
+enum cbn__lookup cbn__cabinet_search(struct cbn__cabinet *cabinet, struct cbn__blob key_record,
+                                     const struct cbn__compiler_rule *rule, struct cbn__entry *ret_entry)
 {
     static const struct cbn__compiler_rule any;
     struct search search = {
@@ -178,9 +179,11 @@ static enum cbn__lookup search_layers(struct cbn__cabinet *cabinet, struct cbn__
     cbn__registry_check_pid();
     for (uint32_t i = 0; i < cabinet->layer_count && found != CBN__LOOKUP_HIT; i++) {
         search.layer = &cabinet->layers[i];
-        enum cbn__lookup verdict = search_layer(&search, ret_entry);
+        enum cbn__lookup verdict =
+            search.layer->pack ? cbn__pack_base_find(cabinet, search.layer, key_record, search.rule, ret_entry)
+                               : search_layer(&search, ret_entry);
         say_read_failure(&search, verdict);
-        found = worse(found, verdict);
+        found = cbn__lookup_worse(found, verdict);
     }
     return found;
 }
@@ -215,7 +218,7 @@ enum cbn__lookup cbn__cabinet_find(struct cbn__cabinet *cabinet, struct cbn__blo
                                    const struct cbn__compiler_rule *rule, struct cbn__entry *ret_entry)
 {
     struct cbn__entry entry;
-    enum cbn__lookup found = search_layers(cabinet, key_record, rule, &entry);
+    enum cbn__lookup found = cbn__cabinet_search(cabinet, key_record, rule, &entry);
     struct cbn__store *overlay = cbn__cabinet_overlay(cabinet);
     if (overlay)
         count_lookup(overlay, found, &entry);
@@ -234,7 +237,7 @@ enum cbn__lookup cbn__cabinet_probe(struct cbn__cabinet *cabinet, struct cbn__bl
                                     const struct cbn__compiler_rule *rule)
 {
     struct cbn__entry entry;
-    enum cbn__lookup found = search_layers(cabinet, key_record, rule, &entry);
+    enum cbn__lookup found = cbn__cabinet_search(cabinet, key_record, rule, &entry);
     if (found == CBN__LOOKUP_HIT)
         cbn__entry_done(&entry);
     return found;
@@ -328,6 +331,8 @@ static int32_t each_of_layer(struct cbn__cabinet *cabinet, const struct cbn__cab
         struct cbn__entry entry;
         const char *problem = decode(layer, &item, &entry);
         if (!problem)
+    if (layer->pack)
+        return cbn__pack_base_each(layer, (struct cbn__blob){item.key, item.key_bytes}, prefix, each, user, ret_stopped);
             problem = check_hash(&entry, &hash);
         *ret_stopped = each(user, &hash, &entry, problem, layer->number, layer->path) != 0;
         cbn__entry_done(&entry);

@@ -29,7 +29,7 @@ list_missing_packages() {
     for need in gcc:gcc cmake:cmake make:make pkg-config:pkg-config python3:python3; do
         has_program "${need%%:*}" || echo "${need#*:}"
     done
-    for need in lmdb:liblmdb-dev libxxhash:libxxhash-dev jansson:libjansson-dev popt:libpopt-dev; do
+    for need in lmdb:liblmdb-dev nettle:nettle-dev libxxhash:libxxhash-dev jansson:libjansson-dev popt:libpopt-dev; do
         has_library "${need%%:*}" || echo "${need#*:}"
     done
     [ -e /usr/include/stdlib.h ] || echo libc6-dev

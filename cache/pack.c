@@ -130,13 +130,16 @@ static int32_t read_failed(const char *name, int32_t status, struct cbn_error *e
 static int32_t check_head(const uint8_t head[CBN__PACK_HEAD_BYTES], const char *name, struct cbn_error *err)
 {
     if (memcmp(head, MAGIC, MAGIC_BYTES) != 0)
-        return cbn__error_own(err, CBN_STATUS_DAMAGED, "%s is no pack: it does not begin as one; name a file that pack "
-                              "wrote", name);
+        return cbn__error_own(err, CBN_STATUS_DAMAGED,
+                              "%s is no pack: it does not begin as one; name a file that pack "
+                              "wrote",
+                              name);
     uint32_t version = cbn__load_u32(head + MAGIC_BYTES);
     if (version != CBN__PACK_VERSION)
         return cbn__error_own(err, CBN_STATUS_UNSUPPORTED,
                               "%s is a pack of format %u; this library reads format %u: pack it with a release of the "
-                              "same format", name, version, CBN__PACK_VERSION);
+                              "same format",
+                              name, version, CBN__PACK_VERSION);
     return CBN_STATUS_OK;
 }
 
@@ -150,8 +153,9 @@ static int32_t check_extents(struct cbn__pack *pack, const char *name, struct cb
         pack->index_at != pack->file_bytes - CBN__PACK_TAIL_BYTES - pack->count * CBN__PACK_ROW_BYTES)
         return refuse(name, "its end does not fit its length, so it was cut or written to", err);
     if (pack->count > CBN__PACK_ENTRIES_MAX)
-        return cbn__error_own(err, CBN_STATUS_LIMIT, "%s holds %llu entries; at most %llu are taken: make several packs",
-                              name, (unsigned long long)pack->count, (unsigned long long)CBN__PACK_ENTRIES_MAX);
+        return cbn__error_own(err, CBN_STATUS_LIMIT,
+                              "%s holds %llu entries; at most %llu are taken: make several packs", name,
+                              (unsigned long long)pack->count, (unsigned long long)CBN__PACK_ENTRIES_MAX);
     return CBN_STATUS_OK;
 }
 
@@ -274,7 +278,7 @@ int32_t cbn__pack_read(const struct cbn__pack *pack, uint64_t number, struct cbn
     return cbn__error_os(err, CBN_STATUS_IO, code, "cannot read the pack");
 }
 
-static int32_t verify_row(const struct cbn__pack *pack, uint64_t number, struct cbn__entry *entry,
+static int32_t verify_row(const struct cbn__pack *pack, const char *name, uint64_t number, struct cbn__entry *entry,
                           struct cbn__sha256 *sha, struct cbn_error *err)
 {
     char key[CBN__HASH_TEXT_BYTES];
@@ -284,21 +288,22 @@ static int32_t verify_row(const struct cbn__pack *pack, uint64_t number, struct 
     if (status == CBN_STATUS_NO_MEMORY)
         return cbn__error_no_memory(err);
     if (status != CBN_STATUS_OK)
-        return read_failed("the pack", status, err);
+        return read_failed(name, status, err);
     cbn__sha256_add(sha, cbn__buf_blob(&entry->bytes));
     const char *problem = judge(&row, entry);
     cbn__hash_format(&hash, key);
-    return problem ? cbn__error_own(err, CBN_STATUS_DAMAGED, "entry %s of the pack is damaged: %s", key, problem)
+    return problem ? cbn__error_own(err, CBN_STATUS_DAMAGED,
+                                    "entry %s of %s is damaged: %s; fetch it again or pack anew", key, name, problem)
                    : CBN_STATUS_OK;
 }
 
-static int32_t verify_rows(const struct cbn__pack *pack, const struct cbn__hash *secret, struct cbn__hash *ret_marks,
-                           struct cbn__sha256 *sha, struct cbn_error *err)
+static int32_t verify_rows(const struct cbn__pack *pack, const char *name, const struct cbn__hash *secret,
+                           struct cbn__hash *ret_marks, struct cbn__sha256 *sha, struct cbn_error *err)
 {
     struct cbn__entry entry = {.bytes = CBN__BUF_INIT}; /* one buffer for all */
     int32_t status = CBN_STATUS_OK;
     for (uint64_t i = 0; i < pack->count && status == CBN_STATUS_OK; i++) {
-        status = verify_row(pack, i, &entry, sha, err);
+        status = verify_row(pack, name, i, &entry, sha, err);
         if (status == CBN_STATUS_OK && ret_marks)
             ret_marks[i] = cbn__pack_mark(secret, cbn__buf_blob(&entry.bytes));
     }
@@ -306,15 +311,15 @@ static int32_t verify_rows(const struct cbn__pack *pack, const struct cbn__hash 
     return status;
 }
 
-int32_t cbn__pack_verify(const struct cbn__pack *pack, const struct cbn__hash *secret, struct cbn__hash *ret_marks,
-                         uint8_t ret_digest[CBN__SHA256_BYTES], struct cbn_error *err)
+int32_t cbn__pack_verify(const struct cbn__pack *pack, const char *name, const struct cbn__hash *secret,
+                         struct cbn__hash *ret_marks, uint8_t ret_digest[CBN__SHA256_BYTES], struct cbn_error *err)
 {
     struct cbn__sha256 sha, content;
     uint8_t head[CBN__PACK_HEAD_BYTES], digest[CBN__SHA256_BYTES];
     cbn__pack_head(head); /* what open saw: another head has another seal */
     cbn__sha256_begin(&sha);
     cbn__sha256_add(&sha, (struct cbn__blob){head, sizeof(head)});
-    int32_t status = verify_rows(pack, secret, ret_marks, &sha, err);
+    int32_t status = verify_rows(pack, name, secret, ret_marks, &sha, err);
     if (status != CBN_STATUS_OK)
         return status;
     cbn__sha256_add(&sha, (struct cbn__blob){pack->index, (size_t)pack->count * CBN__PACK_ROW_BYTES});
@@ -322,7 +327,7 @@ int32_t cbn__pack_verify(const struct cbn__pack *pack, const struct cbn__hash *s
     content = sha;
     cbn__sha256_end(&content, digest);
     if (memcmp(digest, pack->tail + TAIL_SHA256, sizeof(digest)) != 0)
-        return refuse("the pack", "its digest does not match", err);
+        return refuse(name, "its digest does not match", err);
     cbn__sha256_add(&sha, (struct cbn__blob){pack->tail + TAIL_SHA256, CBN__PACK_TAIL_BYTES - TAIL_SHA256});
     cbn__sha256_end(&sha, ret_digest);
     return CBN_STATUS_OK;

@@ -60,10 +60,10 @@ struct cbn__hash cbn__pack_mark(const struct cbn__hash *secret, struct cbn__blob
 /*
  * Reads the whole file: every entry verifies and the digest that the tail holds is that of what stands before it.
  * ret_digest: SHA-256 of the file. ret_marks NULL, or one hash a row under a secret, by which a later read of the row
- * is known to give the bytes that the digest was taken of. OK, DAMAGED, IO, NO_MEMORY.
+ * is known to give the bytes that the digest was taken of. name stands in messages. OK, DAMAGED, IO, NO_MEMORY.
  */
-int32_t cbn__pack_verify(const struct cbn__pack *pack, const struct cbn__hash *secret, struct cbn__hash *ret_marks,
-                         uint8_t ret_digest[CBN__SHA256_BYTES], struct cbn_error *err);
+int32_t cbn__pack_verify(const struct cbn__pack *pack, const char *name, const struct cbn__hash *secret,
+                         struct cbn__hash *ret_marks, uint8_t ret_digest[CBN__SHA256_BYTES], struct cbn_error *err);
 
 /* Writes to a descriptor, which the caller opened and closes. */
 struct cbn__pack_writer {

@@ -59,6 +59,17 @@ int32_t cbn__pack_base_open(const char *path, bool trust, const struct cbn__sink
     return status;
 }
 
+int32_t cbn__pack_base_inspect(const char *path, bool trust, uint64_t *ret_entries, struct cbn_error *err)
+{
+    static const struct cbn__sink silence;
+    struct cbn__pack *pack = NULL;
+    int32_t status = cbn__pack_base_open(path, trust, &silence, &pack, err);
+    if (status == CBN_STATUS_OK)
+        *ret_entries = pack->count;
+    cbn__pack_close(pack);
+    return status;
+}
+
 static void tell_damage(const struct cbn__cabinet *cabinet, const struct cbn__cabinet_layer *layer,
                         const struct cbn__hash *hash, const char *problem)
 {

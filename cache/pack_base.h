@@ -17,6 +17,9 @@ bool cbn__pack_base_is_one(const char *path);
 int32_t cbn__pack_base_open(const char *path, bool trust, const struct cbn__sink *sink, struct cbn__pack **ret_pack,
                             struct cbn_error *err);
 
+/* What doctor says about it: how many entries it lists, or why it cannot be opened. */
+int32_t cbn__pack_base_inspect(const char *path, bool trust, uint64_t *ret_entries, struct cbn_error *err);
+
 /* As cbn__cabinet_find, through this layer alone. A damaged entry is told as an event; the pack stays as it is. */
 enum cbn__lookup cbn__pack_base_find(const struct cbn__cabinet *cabinet, const struct cbn__cabinet_layer *layer,
                                      struct cbn__blob key_record, const struct cbn__compiler_rule *rule,

@@ -89,7 +89,8 @@ int32_t cbn__pack_write_entry(struct cbn__pack_writer *writer, const struct cbn_
     struct cbn__hash hash = cbn__hash_blob(entry->key_record);
     struct cbn__store_key key = cbn__entry_key(&hash, entry->major);
     if (writer->count == CBN__PACK_ENTRIES_MAX)
-        return cbn__error_own(err, CBN_STATUS_LIMIT, "a pack takes at most %llu entries: make several, by --op or --arch",
+        return cbn__error_own(err, CBN_STATUS_LIMIT,
+                              "a pack takes at most %llu entries: make several, by --op or --arch",
                               (unsigned long long)CBN__PACK_ENTRIES_MAX);
     if (writer->count && memcmp(key.bytes, writer->last.bytes, sizeof(key.bytes)) <= 0)
         return cbn__error_own(err, CBN_STATUS_INTERNAL, "entries of a pack out of order");

@@ -74,10 +74,11 @@ static int32_t copy(int from, int to, const char *name, uint64_t bound_bytes, ui
             return CBN_STATUS_OK;
         total += (uint64_t)got;
         if (total > bound_bytes)
-            return cbn__error_own(err, CBN_STATUS_LIMIT,
-                                  "%s is longer than the %llu MiB that the cache is bound to: raise max_bytes, or use the "
-                                  "pack in place as a base",
-                                  name, (unsigned long long)(bound_bytes >> 20));
+            return cbn__error_own(
+                err, CBN_STATUS_LIMIT,
+                "%s is longer than the %llu MiB that the cache is bound to: raise max_bytes, or use the "
+                "pack in place as a base",
+                name, (unsigned long long)(bound_bytes >> 20));
         if (write_all(to, chunk, (size_t)got) != 0)
             return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot keep %s beside the cache", name);
     }

@@ -47,7 +47,7 @@ static int32_t verify(struct unpacking *unpacking, const uint8_t *expected, stru
     if (!unpacking->marks)
         return cbn__error_no_memory(err);
     uint8_t *digest = unpacking->result.digest;
-    int32_t status = cbn__pack_verify(pack, &unpacking->secret, unpacking->marks, digest, err);
+    int32_t status = cbn__pack_verify(pack, unpacking->name, &unpacking->secret, unpacking->marks, digest, err);
     if (status != CBN_STATUS_OK)
         return status;
     unpacking->result.entries = pack->count;

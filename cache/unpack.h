@@ -19,8 +19,8 @@ struct cbn__unpack_result {
  * fd stays the caller's; a stream is read to its end, into a file without a name in the overlay's folder. name stands
  * in messages. expected NULL, or the digest that the file must have. What is there of the same key and compiler major
  * is replaced unless it is the same kernel; its pin stays. OK; DAMAGED (not whole, or of another digest: nothing was
- * taken), UNSUPPORTED, LIMIT (does not fit into the bound), NOT_FOUND (no overlay), TIMEOUT, IO, NO_MEMORY. On a failure
- * of the overlay *ret_result tells what was stored before it.
+ * taken), UNSUPPORTED, LIMIT (does not fit into the bound), NOT_FOUND (no overlay), TIMEOUT, IO, NO_MEMORY. On a
+ * failure of the overlay *ret_result tells what was stored before it.
  */
 int32_t cbn__cabinet_unpack(struct cbn__cabinet *cabinet, int fd, const char *name, const uint8_t *expected,
                             struct cbn__unpack_result *ret_result, struct cbn_error *err);

@@ -14,6 +14,8 @@ Help of the tool and of every verb.
     prune      remove entries by rule
     pin        mark entries that eviction and prune must leave
     unpin      take the marks away
+    pack       write one file for deployment
+    unpack     store the entries of a pack
     explain    say which kernel a call would take, and why
     matrix     print the routing table over several M
     selftest   run every kernel on the GPU against the reference
@@ -25,8 +27,8 @@ Help of the tool and of every verb.
   Global options, before or after the verb:
     --cache DIR                 cache folder (default: CUBINET_CACHE, $XDG_CACHE_HOME/cubinet,
                                 $HOME/.cache/cubinet)
-    --base DIR                  read-only base layer below it; may be given several times (default:
-                                CUBINET_BASES, a colon list)
+    --base PATH                 read-only base layer below it, a folder or a pack; may be given
+                                several times (default: CUBINET_BASES, a colon list)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
     --trust-folder              use a cache folder that is refused since others could write it or
@@ -92,8 +94,8 @@ Help of the tool and of every verb.
   Global options, before or after the verb:
     --cache DIR                 cache folder (default: CUBINET_CACHE, $XDG_CACHE_HOME/cubinet,
                                 $HOME/.cache/cubinet)
-    --base DIR                  read-only base layer below it; may be given several times (default:
-                                CUBINET_BASES, a colon list)
+    --base PATH                 read-only base layer below it, a folder or a pack; may be given
+                                several times (default: CUBINET_BASES, a colon list)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
     --trust-folder              use a cache folder that is refused since others could write it or
@@ -151,8 +153,8 @@ Help of the tool and of every verb.
   Global options, before or after the verb:
     --cache DIR                 cache folder (default: CUBINET_CACHE, $XDG_CACHE_HOME/cubinet,
                                 $HOME/.cache/cubinet)
-    --base DIR                  read-only base layer below it; may be given several times (default:
-                                CUBINET_BASES, a colon list)
+    --base PATH                 read-only base layer below it, a folder or a pack; may be given
+                                several times (default: CUBINET_BASES, a colon list)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
     --trust-folder              use a cache folder that is refused since others could write it or
@@ -176,8 +178,8 @@ Help of the tool and of every verb.
   Global options, before or after the verb:
     --cache DIR                 cache folder (default: CUBINET_CACHE, $XDG_CACHE_HOME/cubinet,
                                 $HOME/.cache/cubinet)
-    --base DIR                  read-only base layer below it; may be given several times (default:
-                                CUBINET_BASES, a colon list)
+    --base PATH                 read-only base layer below it, a folder or a pack; may be given
+                                several times (default: CUBINET_BASES, a colon list)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
     --trust-folder              use a cache folder that is refused since others could write it or

@@ -54,7 +54,7 @@ struct cli_options {
     struct cli_numbers m_list;
     int64_t sort;
     bool repair, dry_run;
-    const char *cubin, *compiler;
+    const char *cubin, *compiler, *expect_digest;
     bool source, resources, prometheus;
     int64_t max_size, older_than;
     bool stale, unpinned_too, compact, pin;
@@ -216,6 +216,7 @@ void cli_json_print(json_t *root);       /* and frees it */
 json_t *cli_json_time(int64_t unix_s);   /* RFC 3339, UTC; null for 0 */
 void cli_time_format(int64_t unix_s, char *ret_text, size_t text_bytes);
 void cli_bytes_format(uint64_t bytes, char *ret_text, size_t text_bytes);
+void cli_label_print(const char *text); /* the value of a Prometheus label, escaped */
 
 /* A table of text: columns as wide as their widest cell, two blanks between. */
 struct cli_table {
@@ -238,6 +239,8 @@ int cli_verify(struct cli *cli);
 int cli_prune(struct cli *cli);
 int cli_pin(struct cli *cli);
 int cli_unpin(struct cli *cli);
+int cli_pack(struct cli *cli);
+int cli_unpack(struct cli *cli);
 int cli_explain(struct cli *cli);
 int cli_matrix(struct cli *cli);
 int cli_selftest(struct cli *cli);

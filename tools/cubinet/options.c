@@ -162,6 +162,17 @@ static const struct cli_row prune_way_rows[] = {
 };
 static const struct cli_group prune_way_group = GROUP("How", prune_way_rows);
 
+static const struct cli_row pack_rows[] = {
+    {"op", 0, CLI_TEXT, AT(op), "OP", "only this operation", 0, 0},
+    {"kernel", 0, CLI_TEXT, AT(kernel), "KERNEL", "only this candidate", 0, 0},
+};
+static const struct cli_group pack_group = GROUP("Selection of what is there, with --arch", pack_rows);
+
+static const struct cli_row unpack_rows[] = {
+    {"expect-digest", 0, CLI_TEXT, AT(expect_digest), "SHA256", "take this very file and no other", 0, 0},
+};
+static const struct cli_group unpack_group = GROUP("Trust", unpack_rows);
+
 static const struct cli_row verify_rows[] = {
     {"repair", 0, CLI_FLAG, AT(repair), NULL,
      "drop damaged entries of the writable layer; they are rebuilt when needed", 0, 0},
@@ -263,6 +274,25 @@ const struct cli_verb cli_verbs[] = {
      {&model_group, &request_group, &cli_group_profile, NULL},
      CLI_ARGUMENTS_ANY,
      cli_unpin},
+    {"pack",
+     "OUT [--op OP] [--kernel KERNEL] [--arch ARCH] | OUT (--model CONFIG.json [--tp N] | --manifest FILE | --all) "
+     "--arch ARCH[,ARCH] [options]",
+     "write one file for deployment",
+     "Writes the entries of all layers, those that are selected, or every kernel that a request reaches, into one file "
+     "that is verified as a whole and entry by entry. The same kernels give the same bytes, whichever cache they come "
+     "from. Exits 3, naming what is missing and the command that builds it, when a request is not complete: nothing is "
+     "written then. OUT may be -, standard output. A pack serves in place with --base, or is unpacked.",
+     {&pack_group, &model_group, &request_group, &cli_group_profile, NULL},
+     1,
+     cli_pack},
+    {"unpack",
+     "IN [--expect-digest SHA256]",
+     "store the entries of a pack",
+     "Reads and verifies the whole pack, then stores its entries in the writable layer. A pack that was cut or altered, "
+     "or is not the one expected, exits 3, and nothing of it is taken. IN may be -, standard input.",
+     {&unpack_group, NULL},
+     1,
+     cli_unpack},
     {"explain",
      "--op OP EXTENTS --arch ARCH [options]",
      "say which kernel a call would take, and why",

@@ -221,6 +221,7 @@ int32_t cbn__cabinet_open(const struct cbn__cabinet_options *options, struct cbn
     if (!cabinet)
         return cbn__error_no_memory(err);
     cabinet->sink = options->sink;
+    cabinet->tier = options->tier;
     cabinet->lock_timeout_ms = options->lock_timeout_ms ? options->lock_timeout_ms : LOCK_TIMEOUT_MS_DEFAULT;
     struct cbn_error overlay_error = {0};
     if (options->overlay_path)
@@ -269,13 +270,13 @@ int32_t cbn__cabinet_layer(struct cbn__cabinet *cabinet, uint32_t index, struct 
         return cbn__error_own(err, CBN_STATUS_NOT_FOUND, "layer %u of %u", index, cabinet->layer_count);
     const struct cbn__cabinet_layer *layer = &cabinet->layers[index];
     struct cbn__layer measured = {.path = layer->path, .is_base = layer->number != 0, .writable = layer->writable};
-    cbn__registry_check_pid();
     if (layer->pack) {
         struct cbn__layer_stats stats = {.layer = measured};
         cbn__pack_base_measure(layer, &stats);
         *ret_layer = stats.layer;
         return CBN_STATUS_OK;
     }
+    cbn__registry_check_pid();
     int32_t status = cbn__store_measure(layer->store, cabinet->lock_timeout_ms, &measured, err);
     cbn__cabinet_tell_notes(cabinet, layer->store);
     if (status == CBN_STATUS_OK)

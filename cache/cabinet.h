@@ -18,6 +18,7 @@
 #define CBN__BASES_MAX 16u
 
 struct cbn__cabinet;
+struct cbn__tier;
 
 struct cbn__cabinet_options {
     const char *overlay_path; /* NULL: no overlay; created (0700) when missing */
@@ -27,6 +28,7 @@ struct cbn__cabinet_options {
     uint64_t max_bytes; /* of the overlay's file */
     bool read_only;     /* open the overlay as a base */
     bool trust_folder;  /* skip the trust rules; said once as a notice */
+    struct cbn__tier *tier; /* NULL: none; borrowed, and closed after the cabinet */
     struct cbn__sink sink;
 };
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cache/pack_base.h"
+#include "cache/fleet.h"
 #include "cache/registry.h"
 #include "cache/space.h"
 
@@ -220,6 +221,8 @@ enum cbn__lookup cbn__cabinet_find(struct cbn__cabinet *cabinet, struct cbn__blo
     struct cbn__entry entry;
     enum cbn__lookup found = cbn__cabinet_search(cabinet, key_record, rule, &entry);
     struct cbn__store *overlay = cbn__cabinet_overlay(cabinet);
+    if (found != CBN__LOOKUP_HIT && cabinet->tier)
+        found = cbn__fleet_find(cabinet, key_record, rule, found, &entry);
     if (overlay)
         count_lookup(overlay, found, &entry);
     if (found != CBN__LOOKUP_HIT)
@@ -257,8 +260,8 @@ static int32_t check_put(struct cbn__blob key_record, struct cbn__blob payload, 
     return CBN_STATUS_OK;
 }
 
-int32_t cbn__cabinet_put(struct cbn__cabinet *cabinet, struct cbn__blob key_record, struct cbn__blob payload,
-                         struct cbn__blob log, const struct cbn__entry_facts *facts, struct cbn_error *err)
+int32_t cbn__cabinet_store(struct cbn__cabinet *cabinet, struct cbn__blob key_record, struct cbn__blob payload,
+                           struct cbn__blob log, const struct cbn__entry_facts *facts, struct cbn_error *err)
 {
     struct cbn__store *overlay = cbn__cabinet_overlay(cabinet);
     if (!overlay)
@@ -285,6 +288,15 @@ int32_t cbn__cabinet_put(struct cbn__cabinet *cabinet, struct cbn__blob key_reco
     say_put_failure(cabinet, &why);
     if (err)
         *err = why;
+    return status;
+}
+
+int32_t cbn__cabinet_put(struct cbn__cabinet *cabinet, struct cbn__blob key_record, struct cbn__blob payload,
+                         struct cbn__blob log, const struct cbn__entry_facts *facts, struct cbn_error *err)
+{
+    struct cbn__hash key = cbn__hash_blob(key_record);
+    int32_t status = cbn__cabinet_store(cabinet, key_record, payload, log, facts, err);
+    cbn__fleet_offer(cabinet, &key, key_record, payload, facts);
     return status;
 }
 
@@ -319,6 +331,8 @@ static int32_t each_of_layer(struct cbn__cabinet *cabinet, const struct cbn__cab
 {
     CBN__STORE_ITEM_AUTO item = {.value = CBN__BUF_INIT};
     item.key_bytes = seek_bytes(prefix, item.key);
+    if (layer->pack)
+        return cbn__pack_base_each(layer, (struct cbn__blob){item.key, item.key_bytes}, prefix, each, user, ret_stopped);
     for (;;) {
         int32_t status = cbn__store_next(layer->store, cabinet->lock_timeout_ms, &item);
         cbn__cabinet_tell_notes(cabinet, layer->store);
@@ -331,8 +345,6 @@ static int32_t each_of_layer(struct cbn__cabinet *cabinet, const struct cbn__cab
         struct cbn__entry entry;
         const char *problem = decode(layer, &item, &entry);
         if (!problem)
-    if (layer->pack)
-        return cbn__pack_base_each(layer, (struct cbn__blob){item.key, item.key_bytes}, prefix, each, user, ret_stopped);
             problem = check_hash(&entry, &hash);
         *ret_stopped = each(user, &hash, &entry, problem, layer->number, layer->path) != 0;
         cbn__entry_done(&entry);

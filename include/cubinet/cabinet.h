@@ -154,7 +154,15 @@ CBN_EXPORT int32_t cbn_cabinet_pin(struct cbn_runtime *runtime, const char *key_
     X(puts, "entries stored")                                                                                          \
     X(evictions, "entries evicted to make room")                                                                       \
     X(compile_ms_spent, "milliseconds of building that the entries stored cost")                                       \
-    X(compile_ms_saved, "milliseconds of building that hits made needless")
+    X(compile_ms_saved, "milliseconds of building that hits made needless")                                            \
+    X(fleet_hits, "kernels pulled from the fleet's server")                                                            \
+    X(fleet_misses, "questions that the fleet's server had no kernel for")                                             \
+    X(fleet_refused, "values of the fleet's server that did not verify")                                               \
+    X(fleet_failures, "questions that the fleet's server did not answer")                                              \
+    X(fleet_skipped, "look-ups that left the fleet's server alone after a failure")                                    \
+    X(fleet_pushes, "kernels stored on the fleet's server")                                                            \
+    X(fleet_pushes_dropped, "kernels that the fleet's server did not take")                                            \
+    X(fleet_waits, "builds left to another machine")
 
 struct cbn_layer_stats {
     uint32_t size;

@@ -166,6 +166,30 @@ static void check_layers(const struct doctor *doctor)
              "name a cache folder with --cache or CUBINET_CACHE");
 }
 
+static void check_fleet(const struct doctor *doctor)
+{
+    struct cbn_fleet_info info = CBN_FLEET_INFO_INIT;
+    struct cbn_error error = {0};
+    char detail[1024];
+    int32_t status = cbn_fleet_inspect(doctor->runtime, &info, &error);
+    if (status == CBN_STATUS_NOT_FOUND)
+        return;
+    if (status != CBN_STATUS_OK) {
+        (void)snprintf(detail, sizeof(detail), "%s: %s", info.url, error.message);
+        tell(doctor, "fleet", FINDING_WRONG, detail,
+             "start the server, or mend address and password in CUBINET_FLEET; until then kernels come from folders and "
+             "builds");
+        return;
+    }
+    (void)snprintf(detail, sizeof(detail), "%s: %s, %llu keys, %llu MiB in use, bound %llu MiB%s, eviction %s%s",
+                   info.url, info.server, (unsigned long long)info.keys, (unsigned long long)(info.used_bytes >> 20),
+                   (unsigned long long)(info.max_bytes >> 20), info.max_bytes ? "" : " (none)",
+                   info.eviction[0] ? info.eviction : "unknown", info.read_only ? ", a replica" : "");
+    tell(doctor, "fleet", info.read_only ? FINDING_WRONG : FINDING_RIGHT, detail,
+         info.read_only ? "name the primary server: a replica takes no kernels, and its machines build each for itself"
+                        : "");
+}
+
 int32_t cbn_doctor(struct cbn_runtime *runtime, cbn_doctor_fn check, void *user, struct cbn_error *err)
 {
     if (!runtime || !check)
@@ -181,5 +205,6 @@ int32_t cbn_doctor(struct cbn_runtime *runtime, cbn_doctor_fn check, void *user,
     for (uint32_t i = 0; i < runtime->base_count; i++)
         check_base(&doctor, runtime->base_dirs[i]);
     check_layers(&doctor);
+    check_fleet(&doctor);
     return CBN_STATUS_OK;
 }

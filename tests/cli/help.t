@@ -29,6 +29,8 @@ Help of the tool and of every verb.
                                 $HOME/.cache/cubinet)
     --base PATH                 read-only base layer below it, a folder or a pack; may be given
                                 several times (default: CUBINET_BASES, a colon list)
+    --fleet URL                 server that a fleet shares, redis://HOST[:PORT][/DB] or unix:///PATH
+                                (default: CUBINET_FLEET, where a password is better kept)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
     --trust-folder              use a cache folder that is refused since others could write it or
@@ -67,6 +69,8 @@ Help of the tool and of every verb.
   Building:
     -j, --jobs N                builds at once (default: one a core)
     --pin                       pin what was requested, so that eviction and prune leave it
+    --push                      store all that was requested on the fleet's server, also what was
+                                there before; exits 4 when it takes only a part, 1 when nothing
 
   Call profile: what decides a route besides the shape:
     --in bf16|fp16|fp32|e4m3    dtype of the activations (default: bf16)
@@ -96,6 +100,8 @@ Help of the tool and of every verb.
                                 $HOME/.cache/cubinet)
     --base PATH                 read-only base layer below it, a folder or a pack; may be given
                                 several times (default: CUBINET_BASES, a colon list)
+    --fleet URL                 server that a fleet shares, redis://HOST[:PORT][/DB] or unix:///PATH
+                                (default: CUBINET_FLEET, where a password is better kept)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
     --trust-folder              use a cache folder that is refused since others could write it or
@@ -155,6 +161,8 @@ Help of the tool and of every verb.
                                 $HOME/.cache/cubinet)
     --base PATH                 read-only base layer below it, a folder or a pack; may be given
                                 several times (default: CUBINET_BASES, a colon list)
+    --fleet URL                 server that a fleet shares, redis://HOST[:PORT][/DB] or unix:///PATH
+                                (default: CUBINET_FLEET, where a password is better kept)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
     --trust-folder              use a cache folder that is refused since others could write it or
@@ -180,6 +188,8 @@ Help of the tool and of every verb.
                                 $HOME/.cache/cubinet)
     --base PATH                 read-only base layer below it, a folder or a pack; may be given
                                 several times (default: CUBINET_BASES, a colon list)
+    --fleet URL                 server that a fleet shares, redis://HOST[:PORT][/DB] or unix:///PATH
+                                (default: CUBINET_FLEET, where a password is better kept)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
     --trust-folder              use a cache folder that is refused since others could write it or
@@ -232,4 +242,4 @@ Completion.
   explain
   --cache
   --unpinned-too
-  --cubin --source --resources --cache --base --json --quiet --trust-folder --help --version
+  --cubin --source --resources --cache --base --fleet --json --quiet --trust-folder --help --version

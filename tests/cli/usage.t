@@ -31,6 +31,8 @@ No verb, an unknown verb, verbs that this version does not have.
   !                               $HOME/.cache/cubinet)
   !   --base PATH                 read-only base layer below it, a folder or a pack; may be given
   !                               several times (default: CUBINET_BASES, a colon list)
+  !   --fleet URL                 server that a fleet shares, redis://HOST[:PORT][/DB] or unix:///PATH
+  !                               (default: CUBINET_FLEET, where a password is better kept)
   !   --json                      print JSON
   !   --quiet                     no progress and no notices on stderr
   !   --trust-folder              use a cache folder that is refused since others could write it or

@@ -37,7 +37,7 @@ struct cli_numbers {
 
 /* Where the rows of the option tables (options.c) store what was given. */
 struct cli_options {
-    const char *cache;
+    const char *cache, *fleet;
     struct cli_texts bases;
     bool json, quiet, help, version, trust_folder;
 
@@ -57,7 +57,7 @@ struct cli_options {
     const char *cubin, *compiler, *expect_digest;
     bool source, resources, prometheus;
     int64_t max_size, older_than;
-    bool stale, unpinned_too, compact, pin;
+    bool stale, unpinned_too, compact, pin, push;
     bool man;
     int64_t completion;
 };
@@ -153,6 +153,17 @@ enum cli_cache {
 /* session.c: opens the runtime with the global options. */
 int cli_session_open(struct cli *cli, enum cli_cache need);
 void cli_session_close(struct cli *cli);
+
+/* fleet.c: the server that a fleet shares. */
+struct cli_fleet {
+    int32_t status; /* NOT_FOUND: none is named */
+    struct cbn_error error;
+    struct cbn_fleet_info info;
+};
+void cli_fleet_ask(const struct cli *cli, struct cli_fleet *ret_fleet);
+void cli_fleet_print(const struct cli_fleet *fleet);
+json_t *cli_fleet_json(const struct cli_fleet *fleet); /* null: none is named */
+void cli_fleet_print_prometheus(const struct cli_fleet *fleet);
 
 /* layers.c: CLI_USAGE when the open session's cache and bases name one folder twice: its entries would count twice. */
 int cli_layers_check(const struct cli *cli);

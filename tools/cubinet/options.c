@@ -17,8 +17,14 @@
 static const struct cli_row global_rows[] = {
     {"cache", 0, CLI_TEXT, AT(cache), "DIR",
      "cache folder (default: CUBINET_CACHE, $XDG_CACHE_HOME/cubinet, $HOME/.cache/cubinet)", 0, 0},
-    {"base", 0, CLI_TEXTS, AT(bases), "DIR",
-     "read-only base layer below it; may be given several times (default: CUBINET_BASES, a colon list)", 0, 0},
+    {"base", 0, CLI_TEXTS, AT(bases), "PATH",
+     "read-only base layer below it, a folder or a pack; may be given several times (default: CUBINET_BASES, a colon "
+     "list)",
+     0, 0},
+    {"fleet", 0, CLI_TEXT, AT(fleet), "URL",
+     "server that a fleet shares, redis://HOST[:PORT][/DB] or unix:///PATH (default: CUBINET_FLEET, where a password is "
+     "better kept)",
+     0, 0},
     {"json", 0, CLI_FLAG, AT(json), NULL, "print JSON", 0, 0},
     {"quiet", 0, CLI_FLAG, AT(quiet), NULL, "no progress and no notices on stderr", 0, 0},
     {"trust-folder", 0, CLI_FLAG, AT(trust_folder), NULL,
@@ -79,6 +85,10 @@ static const struct cli_group request_group = GROUP("Request", request_rows);
 static const struct cli_row warm_rows[] = {
     {"jobs", 'j', CLI_NUMBER, AT(jobs), "N", "builds at once (default: one a core)", 1, 1024},
     {"pin", 0, CLI_FLAG, AT(pin), NULL, "pin what was requested, so that eviction and prune leave it", 0, 0},
+    {"push", 0, CLI_FLAG, AT(push), NULL,
+     "store all that was requested on the fleet's server, also what was there before; exits 4 when it takes only a part, "
+     "1 when nothing",
+     0, 0},
 };
 static const struct cli_group warm_group = GROUP("Building", warm_rows);
 

@@ -1,0 +1,239 @@
+/*
+ * Servers that are gone, slow or no servers at all: one bounded wait, then none until it is time to try again, by one
+ * caller; nothing wrong is ever given out, and memory stays bounded.
+ */
+#include "fleet_fixture.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#define SIZE 20000
+#define TIMEOUT_MS 300u
+#define SLACK_MS 700u    /* of a busy machine, and of sanitizers */
+#define NO_WAIT_MS 150u
+#define RETRY "?timeout_ms=300&retry_ms=600000"
+#define NONE ":0\r\n"
+#define NONES8 NONE NONE NONE NONE NONE NONE NONE NONE
+#define WORDS8 "+1\r\n+1\r\n+1\r\n+1\r\n+1\r\n+1\r\n+1\r\n+1\r\n"
+/* To the question what there is: an entry of major 13 and none else. */
+#define ONE_OF_13 ":0\r\n:0\r\n:100\r\n" NONES8 NONE NONE NONE NONE NONE
+
+/* What the first call costs, and the next ones; each builds. */
+static void expect_one_wait(const char *url, uint64_t least_ms, uint64_t most_ms, const char *words)
+{
+    MACHINE_AUTO machine = start_machine();
+    open_machine(&machine, url, RETRY);
+    uint64_t start_ns = cbn__clock_monotonic_ns();
+    ck_assert(obtain(&machine, 1, SIZE, 0));
+    uint64_t first_ms = since_ms(start_ns);
+    ck_assert_msg(first_ms >= least_ms && first_ms <= most_ms, "the first took %llu ms", (unsigned long long)first_ms);
+    start_ns = cbn__clock_monotonic_ns();
+    for (uint64_t i = 2; i < 6; i++)
+        ck_assert(obtain(&machine, i, SIZE, 0));
+    uint64_t next_ms = since_ms(start_ns);
+    ck_assert_msg(next_ms < NO_WAIT_MS, "the next four took %llu ms", (unsigned long long)next_ms);
+    EXPECT_COUNTS(&machine, .failures = 1, .skipped = 9, .pushes_dropped = 5);
+    ck_assert_int_eq(machine.events.notices, 1);
+    ck_assert_msg(strstr(machine.events.last, words), "%s", machine.events.last);
+}
+
+static const struct {
+    const char *name, *first, *second;
+    enum after after;
+    bool waits; /* until the timeout; else it fails at once */
+    const char *words;
+} rows[] = {
+    {"accepts and never answers", NULL, NULL, AFTER_HOLD, true, "did not answer in time"},
+    {"answers in part", ":0\r\n:0\r", NULL, AFTER_HOLD, true, "did not answer in time"},
+    {"closes at once", NULL, NULL, AFTER_CLOSE, false, "connection"},
+    {"closes in the middle of the first answer", NONES8 ":", NULL, AFTER_CLOSE, false, "closed the connection"},
+    /* Tried over a second connection, which says the first again. */
+    {"closes in the middle of a value", ONE_OF_13, "$100\r\nabc", AFTER_CLOSE, false, "another question"},
+    {"holds a value back", ONE_OF_13, "$100\r\nabc", AFTER_HOLD, true, "did not answer in time"},
+    {"speaks HTTP", "HTTP/1.1 400 Bad Request\r\n\r\n", NULL, AFTER_CLOSE, false, "another protocol"},
+    {"sends zeros", "\r\n\r\n\r\n", NULL, AFTER_CLOSE, false, "another protocol"},
+    {"announces an enormous value", ONE_OF_13, "$9223372036854775807\r\n", AFTER_HOLD, true, "did not answer in time"},
+    {"announces more than there can be", ONE_OF_13, "$99999999999999999999999\r\n", AFTER_HOLD, false,
+     "another protocol"},
+    {"announces an enormous value, and sends it", ONE_OF_13, "$4294967295\r\n", AFTER_STREAM, false, "without an end"},
+    {"announces a negative value", ONE_OF_13, "$-7\r\n", AFTER_HOLD, false, "another protocol"},
+    {"announces an enormous list", "*2147483647\r\n", NULL, AFTER_HOLD, false, "another protocol"},
+    {"announces lists in lists", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", NULL, AFTER_HOLD, false,
+     "another protocol"},
+    {"sends a line without an end", "+", NULL, AFTER_STREAM, false, "fleet's server"},
+    {"sends a byte now and then", "+", NULL, AFTER_TRICKLE, true, "did not answer in time"},
+    {"answers with words where numbers belong", WORDS8 WORDS8, NULL, AFTER_HOLD, false, "another question"},
+    {"is loading", "-LOADING Redis is loading the dataset in memory\r\n" NONES8 NONE NONE NONE NONE NONE NONE NONE, NULL,
+     AFTER_HOLD, false, "LOADING"},
+    {"is a cluster", "-MOVED 1 10.0.0.1:6379\r\n" NONES8 NONE NONE NONE NONE NONE NONE NONE, NULL, AFTER_HOLD, false,
+     "MOVED"},
+};
+#define ROW_COUNT ((int)(sizeof(rows) / sizeof(rows[0])))
+
+START_TEST(one_bounded_wait)
+{
+    IMPOSTOR_AUTO impostor = start_impostor(rows[_i].first, rows[_i].second, rows[_i].after);
+    struct rusage before, after;
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &before), 0);
+    expect_one_wait(impostor.server.url, rows[_i].waits ? TIMEOUT_MS - 20 : 0, TIMEOUT_MS + SLACK_MS, rows[_i].words);
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &after), 0);
+    ck_assert_msg(after.ru_maxrss - before.ru_maxrss < 128 << 10, "%s: %ld KiB", rows[_i].name,
+                  after.ru_maxrss - before.ru_maxrss);
+    /* Connections, all the while. */
+    ck_assert_int_eq(file_bytes(impostor.server.log), rows[_i].second && rows[_i].after == AFTER_CLOSE ? 2 : 1);
+}
+END_TEST
+
+START_TEST(nobody_is_there)
+{
+    SCRATCH_AUTO scratch = scratch_make();
+    char url[2 * PATH_BYTES];
+    (void)snprintf(url, sizeof(url), "unix://%s/s", scratch.path);
+    expect_one_wait(url, 0, NO_WAIT_MS, "cannot connect");
+    /* A port that nobody listens at: bound, and not listened at. */
+    struct sockaddr_in {
+        sa_family_t family;
+        uint16_t port;
+        uint8_t rest[12];
+    } address = {.family = AF_INET, .rest = {127, 0, 0, 1}};
+    socklen_t size = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, size), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    unsigned port = (unsigned)(address.port >> 8 | (address.port & 0xff) << 8);
+    (void)snprintf(url, sizeof(url), "redis://127.0.0.1:%u", port);
+    expect_one_wait(url, 0, NO_WAIT_MS, "Connection refused");
+    (void)snprintf(url, sizeof(url), "redis://localhost:%u", port);
+    expect_one_wait(url, 0, TIMEOUT_MS + SLACK_MS, "fleet's server");
+    (void)close(fd);
+}
+END_TEST
+
+START_TEST(a_host_that_does_not_exist)
+{
+    expect_one_wait("redis://no-such-host.invalid", 0, TIMEOUT_MS + SLACK_MS, "host of the fleet's server");
+}
+END_TEST
+
+/* ---- the breaker ---- */
+
+START_TEST(a_server_that_comes_back)
+{
+    SERVER_AUTO server = start_server(NULL);
+    MACHINE_AUTO machine = start_machine();
+    open_machine(&machine, server.url, "?timeout_ms=2000&retry_ms=200");
+    ck_assert(obtain(&machine, 1, SIZE, 0));
+    kill_server(&server);
+    ck_assert(obtain(&machine, 2, SIZE, 0));
+    EXPECT_COUNTS(&machine, .misses = 2, .failures = 1, .skipped = 1, .pushes = 1, .pushes_dropped = 1);
+    wake_server(&server, NULL);
+    while (!cbn__tier_is_ready(machine.tier))
+        cbn__clock_sleep_ns(NS_PER_MS);
+    ck_assert(obtain(&machine, 3, SIZE, 0));
+    EXPECT_COUNTS(&machine, .misses = 4, .failures = 1, .skipped = 1, .pushes = 2, .pushes_dropped = 1);
+}
+END_TEST
+
+struct caller {
+    struct machine *machine;
+    uint64_t which, ms;
+};
+
+static void *run_caller(void *user)
+{
+    struct caller *caller = user;
+    uint64_t start_ns = cbn__clock_monotonic_ns();
+    ck_assert_int_eq(find(caller->machine->cabinet, caller->which, SIZE), CBN__LOOKUP_ABSENT);
+    caller->ms = since_ms(start_ns);
+    return NULL;
+}
+
+/* When it is time to try again one of many callers does, and waits; nobody else does. */
+START_TEST(one_caller_tries_again)
+{
+    IMPOSTOR_AUTO impostor = start_impostor(NULL, NULL, AFTER_HOLD);
+    MACHINE_AUTO machine = start_machine();
+    pthread_t threads[8];
+    struct caller callers[8];
+    uint32_t waited = 0;
+    open_machine(&machine, impostor.server.url, "?timeout_ms=1000&retry_ms=1500");
+    ck_assert_int_eq(find(machine.cabinet, 100, SIZE), CBN__LOOKUP_ABSENT);
+    while (!cbn__tier_is_ready(machine.tier))
+        cbn__clock_sleep_ns(NS_PER_MS);
+    for (uint64_t i = 0; i < 8; i++) {
+        callers[i] = (struct caller){.machine = &machine, .which = i};
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, run_caller, &callers[i]), 0);
+    }
+    for (int i = 0; i < 8; i++) {
+        (void)pthread_join(threads[i], NULL);
+        waited += callers[i].ms >= 900;
+        ck_assert_msg(callers[i].ms >= 900 || callers[i].ms < 500, "%llu ms", (unsigned long long)callers[i].ms);
+    }
+    ck_assert_uint_eq(waited, 1);
+    EXPECT_COUNTS(&machine, .failures = 2, .skipped = 7);
+    ck_assert_int_eq(file_bytes(impostor.server.log), 2);
+}
+END_TEST
+
+/* Nobody who wants another key stands behind one who waits for the network. */
+START_TEST(a_wait_holds_up_nobody_else)
+{
+    IMPOSTOR_AUTO impostor = start_impostor(NULL, NULL, AFTER_HOLD);
+    MACHINE_AUTO machine = start_machine();
+    struct caller waits = {.machine = &machine, .which = 1};
+    pthread_t thread;
+    open_machine(&machine, impostor.server.url, "?timeout_ms=1500&retry_ms=600000");
+    ck_assert_int_eq(put(machine.cabinet, 2, SIZE, 13000), CBN_STATUS_OK);
+    ck_assert_int_eq(pthread_create(&thread, NULL, run_caller, &waits), 0);
+    while (file_bytes(impostor.server.log) == 0)
+        cbn__clock_sleep_ns(NS_PER_MS);
+    uint64_t start_ns = cbn__clock_monotonic_ns();
+    ck_assert_int_eq(find(machine.cabinet, 2, SIZE), CBN__LOOKUP_HIT);
+    ck_assert_int_eq(put(machine.cabinet, 3, SIZE, 13000), CBN_STATUS_OK);
+    ck_assert_int_eq(find(machine.cabinet, 3, SIZE), CBN__LOOKUP_HIT);
+    pid_t pid = fork(); /* which takes every lock there is */
+    if (pid == 0)
+        _exit(find(machine.cabinet, 3, SIZE) == CBN__LOOKUP_HIT ? 0 : 1);
+    reap(pid);
+    ck_assert_uint_lt(since_ms(start_ns), 700);
+    (void)pthread_join(thread, NULL);
+    ck_assert_uint_ge(waits.ms, 1400);
+}
+END_TEST
+
+/* A write to what was closed raises SIGPIPE, which is the process' own affair: it is left as it was. */
+START_TEST(no_signal)
+{
+    SERVER_AUTO server = start_server(NULL);
+    MACHINE_AUTO machine = start_machine();
+    sigset_t before, after, pending;
+    ck_assert(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
+    ck_assert_int_eq(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
+    for (int i = 0; i < 20; i++) {
+        IMPOSTOR_AUTO impostor = start_impostor(NULL, NULL, AFTER_CLOSE);
+        open_machine(&machine, impostor.server.url, RETRY);
+        ck_assert_int_eq(find(machine.cabinet, 1, SIZE), CBN__LOOKUP_ABSENT);
+        close_machine(&machine);
+    }
+    ck_assert_int_eq(pthread_sigmask(SIG_SETMASK, NULL, &after), 0);
+    ck_assert_int_eq(sigismember(&after, SIGPIPE), sigismember(&before, SIGPIPE));
+    ck_assert_int_eq(sigpending(&pending), 0);
+    ck_assert_int_eq(sigismember(&pending, SIGPIPE), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("tier_faults");
+    TCase *cases = tcase_create("tier_faults");
+    tcase_set_timeout(cases, 60);
+    tcase_add_loop_test(cases, one_bounded_wait, 0, ROW_COUNT);
+    tcase_add_test(cases, nobody_is_there);
+    tcase_add_test(cases, a_host_that_does_not_exist);
+    tcase_add_test(cases, a_server_that_comes_back);
+    tcase_add_test(cases, one_caller_tries_again);
+    tcase_add_test(cases, a_wait_holds_up_nobody_else);
+    tcase_add_test(cases, no_signal);
+    suite_add_tcase(suite, cases);
+    return run_suite(suite);
+}

@@ -82,12 +82,11 @@ static enum cbn__lookup pull_alone(struct cbn__cabinet *cabinet, struct cbn__blo
                                    struct cbn__entry *ret_entry)
 {
     struct cbn__flight flight;
-    bool waited = false;
-    int32_t status = cbn__flight_begin(cabinet, key, cabinet->tier->address.timeout_ms, &flight, &waited);
+    int32_t status = cbn__flight_begin(cabinet, key, cabinet->tier->address.timeout_ms, &flight, NULL);
     if (status == CBN_STATUS_TIMEOUT)
         return CBN__LOOKUP_BUSY;
-    enum cbn__lookup found =
-        waited ? cbn__cabinet_search(cabinet, key_record, rule, ret_entry) : CBN__LOOKUP_ABSENT;
+    /* Another may have pulled or built it between our look-up and our claim. */
+    enum cbn__lookup found = cbn__cabinet_search(cabinet, key_record, rule, ret_entry);
     if (found != CBN__LOOKUP_HIT)
         found = pull(cabinet, key_record, rule, NULL, ret_entry);
     cbn__flight_end(&flight);

@@ -11,6 +11,11 @@
 #define TIMEOUT_MS 300u
 #define SLACK_MS 700u    /* of a busy machine, and of sanitizers */
 #define NO_WAIT_MS 150u
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MEMORY_KIB (1 << 20) /* what was freed is kept for a while */
+#else
+#define MEMORY_KIB (64 << 10)
+#endif
 #define RETRY "?timeout_ms=300&retry_ms=600000"
 #define NONE ":0\r\n"
 #define NONES8 NONE NONE NONE NONE NONE NONE NONE NONE
@@ -55,7 +60,7 @@ static const struct {
     {"announces an enormous value", ONE_OF_13, "$9223372036854775807\r\n", AFTER_HOLD, true, "did not answer in time"},
     {"announces more than there can be", ONE_OF_13, "$99999999999999999999999\r\n", AFTER_HOLD, false,
      "another protocol"},
-    {"announces an enormous value, and sends it", ONE_OF_13, "$4294967295\r\n", AFTER_STREAM, false, "without an end"},
+    {"announces an enormous value, and sends it", ONE_OF_13, "$4294967295\r\n", AFTER_STREAM, false, "fleet's server"},
     {"announces a negative value", ONE_OF_13, "$-7\r\n", AFTER_HOLD, false, "another protocol"},
     {"announces an enormous list", "*2147483647\r\n", NULL, AFTER_HOLD, false, "another protocol"},
     {"announces lists in lists", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", NULL, AFTER_HOLD, false,
@@ -77,7 +82,7 @@ START_TEST(one_bounded_wait)
     ck_assert_int_eq(getrusage(RUSAGE_SELF, &before), 0);
     expect_one_wait(impostor.server.url, rows[_i].waits ? TIMEOUT_MS - 20 : 0, TIMEOUT_MS + SLACK_MS, rows[_i].words);
     ck_assert_int_eq(getrusage(RUSAGE_SELF, &after), 0);
-    ck_assert_msg(after.ru_maxrss - before.ru_maxrss < 128 << 10, "%s: %ld KiB", rows[_i].name,
+    ck_assert_msg(after.ru_maxrss - before.ru_maxrss < MEMORY_KIB, "%s: %ld KiB", rows[_i].name,
                   after.ru_maxrss - before.ru_maxrss);
     /* Connections, all the while. */
     ck_assert_int_eq(file_bytes(impostor.server.log), rows[_i].second && rows[_i].after == AFTER_CLOSE ? 2 : 1);
@@ -156,7 +161,7 @@ START_TEST(one_caller_tries_again)
     pthread_t threads[8];
     struct caller callers[8];
     uint32_t waited = 0;
-    open_machine(&machine, impostor.server.url, "?timeout_ms=1000&retry_ms=1500");
+    open_machine(&machine, impostor.server.url, "?timeout_ms=700&retry_ms=800");
     ck_assert_int_eq(find(machine.cabinet, 100, SIZE), CBN__LOOKUP_ABSENT);
     while (!cbn__tier_is_ready(machine.tier))
         cbn__clock_sleep_ns(NS_PER_MS);
@@ -166,8 +171,8 @@ START_TEST(one_caller_tries_again)
     }
     for (int i = 0; i < 8; i++) {
         (void)pthread_join(threads[i], NULL);
-        waited += callers[i].ms >= 900;
-        ck_assert_msg(callers[i].ms >= 900 || callers[i].ms < 500, "%llu ms", (unsigned long long)callers[i].ms);
+        waited += callers[i].ms >= 650;
+        ck_assert_msg(callers[i].ms >= 650 || callers[i].ms < 450, "%llu ms", (unsigned long long)callers[i].ms);
     }
     ck_assert_uint_eq(waited, 1);
     EXPECT_COUNTS(&machine, .failures = 2, .skipped = 7);

@@ -15,9 +15,13 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#ifdef CBN_FLEET_TLS
+#include "cache/tier_tls.h"
+#endif
 
 struct cbn__link {
     redisContext *context;
+    struct ssl_st *ssl; /* the context's; NULL: no TLS */
     redisReplyObjectFunctions functions;
 };
 
@@ -62,12 +66,44 @@ static void end_quiet(const struct quiet *quiet)
 
 int32_t cbn__link_supports(const struct cbn__tier_address *address, struct cbn_error *err)
 {
+#ifdef CBN_FLEET_TLS
+    (void)address, (void)err;
+    return CBN_STATUS_OK;
+#else
     if (!address->tls)
         return CBN_STATUS_OK;
     return cbn__error_own(err, CBN_STATUS_UNSUPPORTED,
                           "fleet: this library was built with a hiredis that has no TLS, %.200s cannot be used; reach the "
                           "server by redis:// through a tunnel, or by unix://",
                           address->shown);
+#endif
+}
+
+static int32_t begin_tls(struct cbn__link *link, const struct cbn__tier_address *address, struct cbn_error *err)
+{
+    if (!address->tls)
+        return CBN_STATUS_OK;
+#ifdef CBN_FLEET_TLS
+    struct quiet quiet;
+    begin_quiet(&quiet);
+    int32_t status = cbn__tier_tls_begin(link->context, address, &link->ssl, err);
+    end_quiet(&quiet);
+    return status;
+#else
+    (void)link;
+    return cbn__link_supports(address, err);
+#endif
+}
+
+/* What to wait for when nothing more can be read or written just now. */
+static short events_of(const struct cbn__link *link, bool all_written)
+{
+#ifdef CBN_FLEET_TLS
+    if (link->ssl)
+        return cbn__tier_tls_wants_write(link->ssl) ? POLLIN | POLLOUT : POLLIN;
+#endif
+    (void)link;
+    return all_written ? POLLIN : POLLIN | POLLOUT;
 }
 
 int32_t cbn__link_create(const struct cbn__tier_address *address, int fd, struct cbn__link **ret_link,
@@ -88,8 +124,12 @@ int32_t cbn__link_create(const struct cbn__tier_address *address, int fd, struct
     link->functions = *link->context->reader->fn;
     link->functions.createArray = refuse_array;
     link->context->reader->fn = &link->functions;
-    *ret_link = link;
-    return CBN_STATUS_OK;
+    status = begin_tls(link, address, err);
+    if (status == CBN_STATUS_OK)
+        *ret_link = link;
+    else
+        cbn__link_destroy(link);
+    return status;
 }
 
 void cbn__link_destroy(struct cbn__link *link)
@@ -127,6 +167,11 @@ int32_t cbn__link_send(struct cbn__link *link, const struct cbn__tier_command *c
 static int32_t explain(const struct cbn__link *link, int code, struct cbn_error *err)
 {
     const redisContext *context = link->context;
+#ifdef CBN_FLEET_TLS
+    const char *problem = link->ssl ? cbn__tier_tls_problem(link->ssl) : "";
+    if (problem[0])
+        return cbn__tier_tls_refuse(problem, err);
+#endif
     switch (context->err) {
     case REDIS_ERR_IO:
         return cbn__error_os(err, CBN_STATUS_IO, code, "the connection to the fleet's server failed");
@@ -165,15 +210,16 @@ static int32_t take_reply(const redisReply *reply, struct cbn__tier_reply *ret_r
 }
 
 /* Writes what can be written and reads what is there; *ret_events is what to wait for next, 0: something came. */
-static bool pump(redisContext *context, short *ret_events)
+static bool pump(struct cbn__link *link, short *ret_events)
 {
+    redisContext *context = link->context;
     struct quiet quiet;
     int all_written = 1;
     size_t before = context->reader->len;
     begin_quiet(&quiet);
-    bool fine = redisBufferWrite(context, &all_written) == REDIS_OK && redisBufferRead(context) == REDIS_OK;
+    bool fine = redisBufferRead(context) == REDIS_OK && redisBufferWrite(context, &all_written) == REDIS_OK;
     end_quiet(&quiet);
-    *ret_events = context->reader->len != before ? 0 : all_written ? POLLIN : POLLIN | POLLOUT;
+    *ret_events = context->reader->len != before ? 0 : events_of(link, all_written);
     return fine;
 }
 
@@ -193,7 +239,7 @@ int32_t cbn__link_receive(struct cbn__link *link, uint64_t deadline_ns, struct c
         }
         if (context->reader->len > CBN__TIER_REPLY_MAX_BYTES)
             return cbn__error_own(err, CBN_STATUS_DAMAGED, "the fleet's server sends a reply without an end");
-        if (!pump(context, &events))
+        if (!pump(link, &events))
             return explain(link, errno, err);
         int32_t status = cbn__tier_wait(cbn__link_fd(link), events ? events : POLLIN | POLLOUT, deadline_ns, err);
         if (status != CBN_STATUS_OK)

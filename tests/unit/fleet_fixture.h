@@ -52,7 +52,7 @@ static inline void machine_done(struct machine *machine)
 
 static inline struct machine start_machine(void)
 {
-    return (struct machine){.folder = scratch_make()};
+    return (struct machine){.folder = scratch_make_in_memory()};
 }
 
 static inline struct cbn__tier_counters counted(const struct machine *machine)

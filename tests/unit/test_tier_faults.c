@@ -10,7 +10,7 @@
 #define SIZE 20000
 #define TIMEOUT_MS 300u
 #define SLACK_MS 700u    /* of a busy machine, and of sanitizers */
-#define NO_WAIT_MS 150u
+#define NO_WAIT_MS (TIMEOUT_MS - 20)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MEMORY_KIB (1 << 20) /* what was freed is kept for a while */
 #else

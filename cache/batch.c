@@ -1,5 +1,5 @@
 /*
- * Many entries at once: one lock, one transaction as long as there is room, one sync. See store.h.
+ * Many entries at once: one lock, one transaction as long as there is room. See store.h.
  */
 #include "cache/store.h"
 
@@ -87,11 +87,13 @@ static int put_all(struct batch *batch)
     return rc;
 }
 
-static int32_t put_once(struct cbn__store *store, uint32_t timeout_ms, struct batch *batch, struct cbn_error *err)
+static int32_t put_once(struct cbn__store *store, uint32_t timeout_ms, bool syncs_later, struct batch *batch,
+                        struct cbn_error *err)
 {
     int32_t status = cbn__session_write(store, timeout_ms, &batch->session, err);
     if (status != CBN_STATUS_OK)
         return status;
+    batch->session.syncs_later = syncs_later;
     int rc = put_all(batch);
     status = cbn__session_write_end(&batch->session, rc, err);
     batch->committed = status == CBN_STATUS_OK ? batch->done : batch->committed;
@@ -99,13 +101,13 @@ static int32_t put_once(struct cbn__store *store, uint32_t timeout_ms, struct ba
 }
 
 int32_t cbn__store_put_many(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_value *values,
-                            size_t count, size_t *ret_stored, struct cbn_error *err)
+                            size_t count, bool syncs_later, size_t *ret_stored, struct cbn_error *err)
 {
     struct batch batch = {.values = values, .count = count};
-    int32_t status = put_once(store, timeout_ms, &batch, err);
+    int32_t status = put_once(store, timeout_ms, syncs_later, &batch, err);
     batch.done = batch.committed;
     if (status == CBN_STATUS_DAMAGED) /* set aside and salvaged by the next session */
-        status = put_once(store, timeout_ms, &batch, err);
+        status = put_once(store, timeout_ms, syncs_later, &batch, err);
     *ret_stored = batch.committed;
     return status;
 }

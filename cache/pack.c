@@ -19,16 +19,22 @@
 #define MAGIC_BYTES 12u
 #define READ_BYTES_MAX ((size_t)1 << 30) /* a read of 2^31 or more may come short on Linux */
 
-/* Offsets in the tail. */
-#define TAIL_INDEX_AT 0u
-#define TAIL_COUNT 8u
-#define TAIL_SHA256 16u
-#define TAIL_SEAL 48u
+#define CHUNK_BYTES ((uint64_t)1 << 20)
 
-/* Offsets in a row: key hash, major u16be, two zeros, bytes u32le, offset u64le. */
-#define ROW_ZEROS 18u
-#define ROW_BYTES 20u
-#define ROW_OFFSET 24u
+int32_t cbn__pack_refuse(const char *name, const char *problem, struct cbn_error *err)
+{
+    return cbn__error_own(err, CBN_STATUS_DAMAGED, "%s is no whole pack: %s; fetch it again or pack anew", name,
+                          problem);
+}
+
+int32_t cbn__pack_read_error(const char *name, int32_t status, struct cbn_error *err)
+{
+    if (status == CBN_STATUS_NO_MEMORY)
+        return cbn__error_no_memory(err);
+    if (status == CBN_STATUS_DAMAGED)
+        return cbn__pack_refuse(name, "it ends too early", err);
+    return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot read %s", name);
+}
 
 void cbn__pack_head(uint8_t ret_head[CBN__PACK_HEAD_BYTES])
 {
@@ -39,7 +45,7 @@ void cbn__pack_head(uint8_t ret_head[CBN__PACK_HEAD_BYTES])
 struct cbn__hash cbn__pack_seal(const uint8_t head[CBN__PACK_HEAD_BYTES], struct cbn__blob index,
                                 const uint8_t tail[CBN__PACK_TAIL_BYTES])
 {
-    const struct cbn__blob parts[] = {{head, CBN__PACK_HEAD_BYTES}, index, {tail, TAIL_SEAL}};
+    const struct cbn__blob parts[] = {{head, CBN__PACK_HEAD_BYTES}, index, {tail, CBN__PACK_TAIL_SEAL}};
     return cbn__hash_blobs(parts, 3);
 }
 
@@ -72,8 +78,9 @@ struct cbn__pack_row cbn__pack_row(const struct cbn__pack *pack, uint64_t number
 {
     const uint8_t *bytes = pack->index + number * CBN__PACK_ROW_BYTES;
     bool last = number + 1 == pack->count;
-    struct cbn__pack_row row = {.offset = cbn__load_u64(bytes + ROW_OFFSET), .bytes = cbn__load_u32(bytes + ROW_BYTES)};
-    uint64_t end = last ? pack->index_at : cbn__load_u64(bytes + CBN__PACK_ROW_BYTES + ROW_OFFSET);
+    struct cbn__pack_row row = {.offset = cbn__load_u64(bytes + CBN__PACK_ROW_AT_OFFSET),
+                                .bytes = cbn__load_u32(bytes + CBN__PACK_ROW_AT_BYTES)};
+    uint64_t end = last ? pack->index_at : cbn__load_u64(bytes + CBN__PACK_ROW_BYTES + CBN__PACK_ROW_AT_OFFSET);
     memcpy(row.key.bytes, bytes, sizeof(row.key.bytes));
     row.span = (uint32_t)(end - row.offset);
     return row;
@@ -98,8 +105,9 @@ static bool index_is_right(const struct cbn__pack *pack)
     uint64_t expected = CBN__PACK_HEAD_BYTES;
     for (uint64_t i = 0; i < pack->count; i++) {
         const uint8_t *row = pack->index + i * CBN__PACK_ROW_BYTES;
-        uint64_t bytes = cbn__load_u32(row + ROW_BYTES);
-        if (cbn__load_u64(row + ROW_OFFSET) != expected || row[ROW_ZEROS] || row[ROW_ZEROS + 1])
+        uint64_t bytes = cbn__load_u32(row + CBN__PACK_ROW_AT_BYTES);
+        if (cbn__load_u64(row + CBN__PACK_ROW_AT_OFFSET) != expected || row[CBN__PACK_ROW_AT_ZEROS] ||
+            row[CBN__PACK_ROW_AT_ZEROS + 1])
             return false;
         if (bytes < CBN__PACK_ENTRY_MIN_BYTES || bytes > CBN__PACK_ENTRY_MAX_BYTES)
             return false;
@@ -113,19 +121,6 @@ static bool index_is_right(const struct cbn__pack *pack)
 }
 
 /* ---- opening ---- */
-
-static int32_t refuse(const char *name, const char *problem, struct cbn_error *err)
-{
-    return cbn__error_own(err, CBN_STATUS_DAMAGED, "%s is no whole pack: %s; fetch it again or pack anew", name,
-                          problem);
-}
-
-static int32_t read_failed(const char *name, int32_t status, struct cbn_error *err)
-{
-    if (status == CBN_STATUS_DAMAGED)
-        return refuse(name, "it ends too early", err);
-    return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot read %s", name);
-}
 
 static int32_t check_head(const uint8_t head[CBN__PACK_HEAD_BYTES], const char *name, struct cbn_error *err)
 {
@@ -147,11 +142,11 @@ static int32_t check_head(const uint8_t head[CBN__PACK_HEAD_BYTES], const char *
 static int32_t check_extents(struct cbn__pack *pack, const char *name, struct cbn_error *err)
 {
     const uint64_t fixed = CBN__PACK_HEAD_BYTES + CBN__PACK_TAIL_BYTES;
-    pack->index_at = cbn__load_u64(pack->tail + TAIL_INDEX_AT);
-    pack->count = cbn__load_u64(pack->tail + TAIL_COUNT);
+    pack->index_at = cbn__load_u64(pack->tail + CBN__PACK_TAIL_INDEX_AT);
+    pack->count = cbn__load_u64(pack->tail + CBN__PACK_TAIL_COUNT);
     if (pack->count > (pack->file_bytes - fixed) / CBN__PACK_ROW_BYTES ||
         pack->index_at != pack->file_bytes - CBN__PACK_TAIL_BYTES - pack->count * CBN__PACK_ROW_BYTES)
-        return refuse(name, "its end does not fit its length, so it was cut or written to", err);
+        return cbn__pack_refuse(name, "its end does not fit its length, so it was cut or written to", err);
     if (pack->count > CBN__PACK_ENTRIES_MAX)
         return cbn__error_own(err, CBN_STATUS_LIMIT,
                               "%s holds %llu entries; at most %llu are taken: make several packs", name,
@@ -168,11 +163,11 @@ static int32_t load_index(struct cbn__pack *pack, const uint8_t head[CBN__PACK_H
         return cbn__error_no_memory(err);
     int32_t status = read_at(pack->fd, pack->index, size, pack->index_at);
     if (status != CBN_STATUS_OK)
-        return read_failed(name, status, err);
+        return cbn__pack_read_error(name, status, err);
     struct cbn__hash seal = cbn__pack_seal(head, (struct cbn__blob){pack->index, size}, pack->tail);
-    if (memcmp(seal.bytes, pack->tail + TAIL_SEAL, sizeof(seal.bytes)) != 0)
-        return refuse(name, "its seal does not match, so it was written to", err);
-    return index_is_right(pack) ? CBN_STATUS_OK : refuse(name, "its index is malformed", err);
+    if (memcmp(seal.bytes, pack->tail + CBN__PACK_TAIL_SEAL, sizeof(seal.bytes)) != 0)
+        return cbn__pack_refuse(name, "its seal does not match, so it was written to", err);
+    return index_is_right(pack) ? CBN_STATUS_OK : cbn__pack_refuse(name, "its index is malformed", err);
 }
 
 static int32_t load(struct cbn__pack *pack, const char *name, struct cbn_error *err)
@@ -186,15 +181,15 @@ static int32_t load(struct cbn__pack *pack, const char *name, struct cbn_error *
     pack->file_bytes = (uint64_t)file.st_size;
     int32_t status = read_at(pack->fd, head, sizeof(head), 0);
     if (status != CBN_STATUS_OK)
-        return read_failed(name, status, err);
+        return cbn__pack_read_error(name, status, err);
     status = check_head(head, name, err);
     if (status != CBN_STATUS_OK)
         return status;
     if (pack->file_bytes < CBN__PACK_HEAD_BYTES + CBN__PACK_TAIL_BYTES)
-        return refuse(name, "it ends too early", err);
+        return cbn__pack_refuse(name, "it ends too early", err);
     status = read_at(pack->fd, pack->tail, sizeof(pack->tail), pack->file_bytes - CBN__PACK_TAIL_BYTES);
     if (status != CBN_STATUS_OK)
-        return read_failed(name, status, err);
+        return cbn__pack_read_error(name, status, err);
     status = check_extents(pack, name, err);
     return status == CBN_STATUS_OK ? load_index(pack, head, name, err) : status;
 }
@@ -226,7 +221,7 @@ void cbn__pack_close(struct cbn__pack *pack)
 
 /* ---- entries ---- */
 
-/* Reads a row's bytes with the padding behind them, which *ret_pad is left with. */
+/* A row's bytes with the padding behind them. */
 static int32_t read_row(const struct cbn__pack *pack, const struct cbn__pack_row *row, struct cbn__buf *bytes)
 {
     bytes->size = 0;
@@ -254,6 +249,36 @@ static const char *judge(const struct cbn__pack_row *row, struct cbn__entry *ent
     return pad ? "the padding behind it is not zero" : NULL;
 }
 
+int32_t cbn__pack_read_rows(const struct cbn__pack *pack, uint64_t first, struct cbn__buf *chunk, uint64_t *ret_end)
+{
+    struct cbn__pack_row row = cbn__pack_row(pack, first);
+    const uint64_t begin = row.offset;
+    uint64_t end = first;
+    size_t size = 0;
+    do {
+        size = (size_t)(row.offset + row.span - begin);
+        if (++end < pack->count)
+            row = cbn__pack_row(pack, end);
+    } while (end < pack->count && row.offset + row.span - begin <= CHUNK_BYTES);
+    *ret_end = end;
+    chunk->size = 0;
+    if (!cbn__buf_reserve(chunk, size))
+        return CBN_STATUS_NO_MEMORY;
+    int32_t status = read_at(pack->fd, chunk->data, size, begin);
+    if (status == CBN_STATUS_OK)
+        chunk->size = size;
+    return status;
+}
+
+const char *cbn__pack_view(const struct cbn__pack *pack, uint64_t first, const struct cbn__buf *chunk, uint64_t number,
+                           struct cbn__entry *ret_entry)
+{
+    struct cbn__pack_row row = cbn__pack_row(pack, number);
+    *ret_entry = (struct cbn__entry){
+        .bytes = {.data = chunk->data + (row.offset - cbn__pack_row(pack, first).offset), .size = row.span}};
+    return judge(&row, ret_entry);
+}
+
 int32_t cbn__pack_read(const struct cbn__pack *pack, uint64_t number, struct cbn__entry *ret_entry,
                        const char **ret_problem, struct cbn_error *err)
 {
@@ -276,59 +301,4 @@ int32_t cbn__pack_read(const struct cbn__pack *pack, uint64_t number, struct cbn
     if (status == CBN_STATUS_NO_MEMORY)
         return cbn__error_no_memory(err);
     return cbn__error_os(err, CBN_STATUS_IO, code, "cannot read the pack");
-}
-
-static int32_t verify_row(const struct cbn__pack *pack, const char *name, uint64_t number, struct cbn__entry *entry,
-                          struct cbn__sha256 *sha, struct cbn_error *err)
-{
-    char key[CBN__HASH_TEXT_BYTES];
-    struct cbn__pack_row row = cbn__pack_row(pack, number);
-    struct cbn__hash hash = cbn__entry_key_hash(&row.key);
-    int32_t status = read_row(pack, &row, &entry->bytes);
-    if (status == CBN_STATUS_NO_MEMORY)
-        return cbn__error_no_memory(err);
-    if (status != CBN_STATUS_OK)
-        return read_failed(name, status, err);
-    cbn__sha256_add(sha, cbn__buf_blob(&entry->bytes));
-    const char *problem = judge(&row, entry);
-    cbn__hash_format(&hash, key);
-    return problem ? cbn__error_own(err, CBN_STATUS_DAMAGED,
-                                    "entry %s of %s is damaged: %s; fetch it again or pack anew", key, name, problem)
-                   : CBN_STATUS_OK;
-}
-
-static int32_t verify_rows(const struct cbn__pack *pack, const char *name, const struct cbn__hash *secret,
-                           struct cbn__hash *ret_marks, struct cbn__sha256 *sha, struct cbn_error *err)
-{
-    struct cbn__entry entry = {.bytes = CBN__BUF_INIT}; /* one buffer for all */
-    int32_t status = CBN_STATUS_OK;
-    for (uint64_t i = 0; i < pack->count && status == CBN_STATUS_OK; i++) {
-        status = verify_row(pack, name, i, &entry, sha, err);
-        if (status == CBN_STATUS_OK && ret_marks)
-            ret_marks[i] = cbn__pack_mark(secret, cbn__buf_blob(&entry.bytes));
-    }
-    cbn__entry_done(&entry);
-    return status;
-}
-
-int32_t cbn__pack_verify(const struct cbn__pack *pack, const char *name, const struct cbn__hash *secret,
-                         struct cbn__hash *ret_marks, uint8_t ret_digest[CBN__SHA256_BYTES], struct cbn_error *err)
-{
-    struct cbn__sha256 sha, content;
-    uint8_t head[CBN__PACK_HEAD_BYTES], digest[CBN__SHA256_BYTES];
-    cbn__pack_head(head); /* what open saw: another head has another seal */
-    cbn__sha256_begin(&sha);
-    cbn__sha256_add(&sha, (struct cbn__blob){head, sizeof(head)});
-    int32_t status = verify_rows(pack, name, secret, ret_marks, &sha, err);
-    if (status != CBN_STATUS_OK)
-        return status;
-    cbn__sha256_add(&sha, (struct cbn__blob){pack->index, (size_t)pack->count * CBN__PACK_ROW_BYTES});
-    cbn__sha256_add(&sha, (struct cbn__blob){pack->tail, TAIL_SHA256});
-    content = sha;
-    cbn__sha256_end(&content, digest);
-    if (memcmp(digest, pack->tail + TAIL_SHA256, sizeof(digest)) != 0)
-        return refuse(name, "its digest does not match", err);
-    cbn__sha256_add(&sha, (struct cbn__blob){pack->tail + TAIL_SHA256, CBN__PACK_TAIL_BYTES - TAIL_SHA256});
-    cbn__sha256_end(&sha, ret_digest);
-    return CBN_STATUS_OK;
 }

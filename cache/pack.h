@@ -1,21 +1,33 @@
 /*
  * A pack: entries in one file, sorted, with an index and a digest. Grammar and what a reader may rely on in PACK.md.
  *
- * Reading (pack.c): by pread only, so that a file that is cut under a reader is a fault that is told, never a signal.
- * A pack does not change between open and close: any thread reads it, without a lock.
- * Writing (pack_write.c): front to back, nothing is gone back to. Files and streams around it: pack_file.c.
+ * Reading (pack.c, pack_verify.c): by pread only, so that a file that is cut under a reader is a fault that is told,
+ * never a signal. A pack does not change between open and close: any thread reads it, without a lock. Writing
+ * (pack_write.c): front to back, nothing is gone back to. Files and streams around it: pack_file.c.
  */
 #ifndef CBN_CACHE_PACK_H
 #define CBN_CACHE_PACK_H
 
+#include "cache/hasher.h"
 #include "cache/pack_entry.h"
-#include "cache/sha256.h"
 
 #define CBN__PACK_VERSION 1u
 #define CBN__PACK_HEAD_BYTES 16u
 #define CBN__PACK_ROW_BYTES 32u
 #define CBN__PACK_TAIL_BYTES 64u
 #define CBN__PACK_ALIGNMENT 16u
+
+/* Offsets in a row: key hash, major u16be, two zeros, bytes u32le, offset u64le. */
+#define CBN__PACK_ROW_AT_ZEROS 18u
+#define CBN__PACK_ROW_AT_BYTES 20u
+#define CBN__PACK_ROW_AT_OFFSET 24u
+
+/* Offsets in the tail. */
+#define CBN__PACK_TAIL_INDEX_AT 0u
+#define CBN__PACK_TAIL_COUNT 8u
+#define CBN__PACK_TAIL_SHA256 16u
+#define CBN__PACK_TAIL_SEAL 48u
+
 #define CBN__PACK_ENTRIES_MAX ((uint64_t)1 << 22)
 
 struct cbn__pack {
@@ -54,6 +66,17 @@ uint64_t cbn__pack_seek(const struct cbn__pack *pack, struct cbn__blob key_bytes
 int32_t cbn__pack_read(const struct cbn__pack *pack, uint64_t row, struct cbn__entry *ret_entry,
                        const char **ret_problem, struct cbn_error *err);
 
+/*
+ * Rows from first on, as many as make a chunk of a megabyte and one at least: read into chunk at once. view gives one
+ * of them out of it, verified (NULL) or with what is wrong; it borrows, so nothing of it is freed. Statuses and errno
+ * are for cbn__pack_read_error.
+ */
+int32_t cbn__pack_read_rows(const struct cbn__pack *pack, uint64_t first, struct cbn__buf *chunk, uint64_t *ret_end);
+const char *cbn__pack_view(const struct cbn__pack *pack, uint64_t first, const struct cbn__buf *chunk, uint64_t row,
+                           struct cbn__entry *ret_entry);
+int32_t cbn__pack_read_error(const char *name, int32_t status, struct cbn_error *err);
+int32_t cbn__pack_refuse(const char *name, const char *problem, struct cbn_error *err);
+
 /* An entry's bytes under a secret that nobody else knows: see cbn__pack_verify. */
 struct cbn__hash cbn__pack_mark(const struct cbn__hash *secret, struct cbn__blob entry_bytes);
 
@@ -68,9 +91,12 @@ int32_t cbn__pack_verify(const struct cbn__pack *pack, const char *name, const s
 /* Writes to a descriptor, which the caller opened and closes. */
 struct cbn__pack_writer {
     int fd;
+    bool begun;
     bool limited; /* a file: nothing is written behind RLIMIT_FSIZE, which would be a signal */
-    struct cbn__sha256 sha;
-    struct cbn__buf pending; /* taken and not yet written */
+    struct cbn__hasher hasher;
+    struct cbn__buf pending[2]; /* one is filled while the other, which is written, may still be hashed */
+    int current;
+    uint64_t synced; /* up to here the kernel was asked to write to the disk */
     struct cbn__buf index;
     struct cbn__store_key last;
     uint64_t offset; /* of what comes next */

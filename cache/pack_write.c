@@ -4,6 +4,7 @@
 #include "cache/pack.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,6 +15,7 @@
 #include "base/record.h"
 
 #define PENDING_BYTES ((size_t)1 << 20) /* written at once */
+#define WRITEBACK_BYTES ((uint64_t)8 << 20)
 
 /* Written whole, also to a pipe that its owner made non-blocking. 0, or errno. */
 static int write_all(int fd, const uint8_t *bytes, size_t size)
@@ -42,31 +44,45 @@ static bool passes_limit(const struct cbn__pack_writer *writer)
            writer->offset > limit.rlim_cur;
 }
 
+/* So that the disk works meanwhile: all at the end would take as long again. */
+static void start_writeback(struct cbn__pack_writer *writer, uint64_t written)
+{
+    if (!writer->limited || written - writer->synced < WRITEBACK_BYTES)
+        return;
+    (void)sync_file_range(writer->fd, (off_t)writer->synced, (off_t)(written - writer->synced), SYNC_FILE_RANGE_WRITE);
+    writer->synced = written;
+}
+
 static int32_t flush(struct cbn__pack_writer *writer, struct cbn_error *err)
 {
-    if (writer->pending.failed || writer->index.failed)
+    struct cbn__buf *pending = &writer->pending[writer->current];
+    if (pending->failed || writer->index.failed)
         return cbn__error_no_memory(err);
-    int code = passes_limit(writer) ? EFBIG : write_all(writer->fd, writer->pending.data, writer->pending.size);
-    writer->pending.size = 0;
+    cbn__hasher_add(&writer->hasher, cbn__buf_blob(pending)); /* the other one is free from here on */
+    int code = passes_limit(writer) ? EFBIG : write_all(writer->fd, pending->data, pending->size);
+    writer->current = !writer->current;
+    writer->pending[writer->current].size = 0;
+    start_writeback(writer, writer->offset);
     return code ? cbn__error_os(err, CBN_STATUS_IO, code, "cannot write the pack") : CBN_STATUS_OK;
 }
 
-/* Bytes of the pack: they count, are hashed, and go out in large writes. */
+/* Bytes of the pack: they count, and go out in large writes. */
 static int32_t take(struct cbn__pack_writer *writer, struct cbn__blob bytes, struct cbn_error *err)
 {
-    cbn__sha256_add(&writer->sha, bytes);
-    cbn__buf_append(&writer->pending, bytes.data, bytes.size);
+    struct cbn__buf *pending = &writer->pending[writer->current];
+    cbn__buf_append(pending, bytes.data, bytes.size);
     writer->offset += bytes.size;
-    return writer->pending.size >= PENDING_BYTES || writer->pending.failed ? flush(writer, err) : CBN_STATUS_OK;
+    return pending->size >= PENDING_BYTES || pending->failed ? flush(writer, err) : CBN_STATUS_OK;
 }
 
 void cbn__pack_write_begin(struct cbn__pack_writer *writer, int fd)
 {
     struct stat file;
     uint8_t head[CBN__PACK_HEAD_BYTES];
-    *writer = (struct cbn__pack_writer){.fd = fd, .pending = CBN__BUF_INIT, .index = CBN__BUF_INIT};
+    *writer = (struct cbn__pack_writer){.fd = fd};
     writer->limited = fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
-    cbn__sha256_begin(&writer->sha);
+    cbn__hasher_begin(&writer->hasher);
+    writer->begun = true;
     cbn__pack_head(head);
     (void)take(writer, (struct cbn__blob){head, sizeof(head)}, NULL);
 }
@@ -75,8 +91,8 @@ static void add_row(struct cbn__pack_writer *writer, const struct cbn__store_key
 {
     uint8_t row[CBN__PACK_ROW_BYTES] = {0};
     memcpy(row, key->bytes, sizeof(key->bytes));
-    cbn__store_u32(row + 20, (uint32_t)bytes);
-    cbn__store_u64(row + 24, writer->offset);
+    cbn__store_u32(row + CBN__PACK_ROW_AT_BYTES, (uint32_t)bytes);
+    cbn__store_u64(row + CBN__PACK_ROW_AT_OFFSET, writer->offset);
     cbn__buf_append(&writer->index, row, sizeof(row));
     writer->last = *key;
     writer->count++;
@@ -108,26 +124,32 @@ int32_t cbn__pack_write_end(struct cbn__pack_writer *writer, uint8_t ret_digest[
 {
     uint8_t head[CBN__PACK_HEAD_BYTES], tail[CBN__PACK_TAIL_BYTES];
     cbn__pack_head(head);
-    cbn__store_u64(tail, writer->offset);
-    cbn__store_u64(tail + 8, writer->count);
+    cbn__store_u64(tail + CBN__PACK_TAIL_INDEX_AT, writer->offset);
+    cbn__store_u64(tail + CBN__PACK_TAIL_COUNT, writer->count);
     int32_t status = take(writer, cbn__buf_blob(&writer->index), err);
     if (status == CBN_STATUS_OK)
-        status = take(writer, (struct cbn__blob){tail, 16}, err);
-    if (status != CBN_STATUS_OK)
-        return status;
-    struct cbn__sha256 content = writer->sha;
-    cbn__sha256_end(&content, tail + 16);
-    struct cbn__hash seal = cbn__pack_seal(head, cbn__buf_blob(&writer->index), tail);
-    memcpy(tail + 48, seal.bytes, sizeof(seal.bytes));
-    status = take(writer, (struct cbn__blob){tail + 16, sizeof(tail) - 16}, err);
+        status = take(writer, (struct cbn__blob){tail, CBN__PACK_TAIL_SHA256}, err);
     if (status == CBN_STATUS_OK)
         status = flush(writer, err);
-    cbn__sha256_end(&writer->sha, ret_digest);
-    return status;
+    if (status != CBN_STATUS_OK)
+        return status;
+    struct cbn__sha256 sha = cbn__hasher_wait(&writer->hasher), content = sha;
+    cbn__sha256_end(&content, tail + CBN__PACK_TAIL_SHA256);
+    struct cbn__hash seal = cbn__pack_seal(head, cbn__buf_blob(&writer->index), tail);
+    memcpy(tail + CBN__PACK_TAIL_SEAL, seal.bytes, sizeof(seal.bytes));
+    struct cbn__blob rest = {tail + CBN__PACK_TAIL_SHA256, sizeof(tail) - CBN__PACK_TAIL_SHA256};
+    cbn__sha256_add(&sha, rest);
+    cbn__sha256_end(&sha, ret_digest);
+    status = take(writer, rest, err);
+    return status == CBN_STATUS_OK ? flush(writer, err) : status;
 }
 
 void cbn__pack_writer_done(struct cbn__pack_writer *writer)
 {
-    cbn__buf_done(&writer->pending);
+    if (writer->begun)
+        cbn__hasher_end(&writer->hasher);
+    cbn__buf_done(&writer->pending[0]);
+    cbn__buf_done(&writer->pending[1]);
     cbn__buf_done(&writer->index);
+    *writer = (struct cbn__pack_writer){.fd = -1};
 }

@@ -121,11 +121,12 @@ struct cbn__store_value {
     struct cbn__blob bytes;
 };
 /*
- * Stores all of them, replacing, under one lock and with one sync: few enough that others can wait for it. They go in
- * order; *ret_stored is how many were, also on failure. Statuses as of cbn__store_put. batch.c
+ * Stores all of them, replacing, under one lock: few enough that others can wait for it. They go in order; *ret_stored
+ * is how many were, also on failure. syncs_later: more follows; the last call, or the close, syncs. Statuses as of
+ * cbn__store_put. batch.c
  */
 int32_t cbn__store_put_many(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_value *values,
-                            size_t count, size_t *ret_stored, struct cbn_error *err);
+                            size_t count, bool syncs_later, size_t *ret_stored, struct cbn_error *err);
 
 /* Drops every entry of the hash. OK, NOT_FOUND, TIMEOUT, IO, ... */
 int32_t cbn__store_drop(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__hash *hash,

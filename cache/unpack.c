@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cache/aside.h"
 #include "cache/layer.h"
 #include "cache/registry.h"
 #include "cache/session.h"
@@ -24,6 +25,20 @@
 #define BATCH_ENTRIES 256u
 #define BOUND_PART 32u /* of the bound, that is left for trees and headroom */
 
+/* Values to be stored in one transaction. Buffers are kept from one to the next: fresh pages cost as much as a copy. */
+struct batch {
+    struct cbn__store *store;
+    uint32_t timeout_ms;
+    bool is_last;
+    size_t count, total_bytes;
+    struct cbn__store_value values[BATCH_ENTRIES];
+    struct cbn__buf buffers[BATCH_ENTRIES];
+    /* What came of it. */
+    int32_t status;
+    size_t stored;
+    struct cbn_error error;
+};
+
 struct unpacking {
     struct cbn__cabinet *cabinet;
     struct cbn__store *overlay;
@@ -32,10 +47,11 @@ struct unpacking {
     struct cbn__hash secret;
     struct cbn__hash *marks;
     struct cbn__unpack_result result;
-    struct cbn__store_value values[BATCH_ENTRIES];
-    struct cbn__buf bytes[BATCH_ENTRIES];
-    size_t waiting;
-    size_t waiting_bytes;
+    bool was_empty; /* the overlay: nothing of the pack is there already */
+    struct cbn__buf chunk;
+    struct cbn__aside aside; /* stores one batch while the other is filled */
+    struct batch batches[2];
+    int filling;
 };
 
 static int32_t verify(struct unpacking *unpacking, const uint8_t *expected, struct cbn_error *err)
@@ -75,26 +91,42 @@ static int32_t check_room(const struct unpacking *unpacking, struct cbn_error *e
                           unpacking->name, (unsigned long long)(needed >> 20), (unsigned long long)(bound >> 20));
 }
 
-static void drop_waiting(struct unpacking *unpacking)
+static void store_batch(void *user)
 {
-    for (size_t i = 0; i < unpacking->waiting; i++)
-        cbn__buf_done(&unpacking->bytes[i]);
-    unpacking->waiting = 0;
-    unpacking->waiting_bytes = 0;
+    struct batch *batch = user;
+    batch->status = cbn__store_put_many(batch->store, batch->timeout_ms, batch->values, batch->count, !batch->is_last,
+                                        &batch->stored, &batch->error);
 }
 
-static int32_t store_waiting(struct unpacking *unpacking, struct cbn_error *err)
+/* What came of the batch that was stored last, if one was; it is empty then. */
+static int32_t settle_batch(struct unpacking *unpacking, struct batch *batch, struct cbn_error *err)
 {
-    size_t stored = 0;
-    if (unpacking->waiting == 0)
-        return CBN_STATUS_OK;
-    int32_t status = cbn__store_put_many(unpacking->overlay, unpacking->cabinet->lock_timeout_ms, unpacking->values,
-                                         unpacking->waiting, &stored, err);
-    cbn__cabinet_tell_notes(unpacking->cabinet, unpacking->overlay);
-    CBN__COUNT_LAYER(unpacking->overlay, puts, stored);
-    unpacking->result.stored += stored;
-    drop_waiting(unpacking);
+    int32_t status = batch->status;
+    CBN__COUNT_LAYER(unpacking->overlay, puts, batch->stored);
+    unpacking->result.stored += batch->stored;
+    if (status != CBN_STATUS_OK && err)
+        *err = batch->error;
+    batch->count = batch->total_bytes = batch->stored = 0;
+    batch->status = CBN_STATUS_OK;
     return status;
+}
+
+/* Begins to store what was filled, and goes on with the other, once that is stored. */
+static int32_t hand_over(struct unpacking *unpacking, bool is_last, struct cbn_error *err)
+{
+    struct batch *full = &unpacking->batches[unpacking->filling], *other = &unpacking->batches[!unpacking->filling];
+    cbn__aside_wait(&unpacking->aside);
+    cbn__cabinet_tell_notes(unpacking->cabinet, unpacking->overlay);
+    int32_t status = settle_batch(unpacking, other, err);
+    if (status != CBN_STATUS_OK)
+        return status;
+    full->store = unpacking->overlay;
+    full->timeout_ms = unpacking->cabinet->lock_timeout_ms;
+    full->is_last = is_last;
+    if (full->count)
+        cbn__aside_run(&unpacking->aside, store_batch, full);
+    unpacking->filling = !unpacking->filling;
+    return CBN_STATUS_OK;
 }
 
 static bool same_facts(const struct cbn__entry_facts *a, const struct cbn__entry_facts *b)
@@ -111,6 +143,8 @@ static bool is_there(const struct unpacking *unpacking, const struct cbn__store_
     struct cbn__hash hash = cbn__entry_key_hash(key);
     struct cbn__store_pick pick = {.below = entry->major + 1};
     bool refused = false;
+    if (unpacking->was_empty)
+        return false;
     if (cbn__store_find(unpacking->overlay, unpacking->cabinet->lock_timeout_ms, &hash, &pick, &item, &refused) !=
             CBN_STATUS_OK ||
         memcmp(item.key, key->bytes, sizeof(key->bytes)) != 0)
@@ -127,47 +161,74 @@ static bool is_there(const struct unpacking *unpacking, const struct cbn__store_
 static int32_t keep(struct unpacking *unpacking, const struct cbn__store_key *key, struct cbn__entry *entry,
                     struct cbn_error *err)
 {
-    struct cbn__buf *bytes = &unpacking->bytes[unpacking->waiting];
-    *bytes = (struct cbn__buf)CBN__BUF_INIT;
+    struct batch *batch = &unpacking->batches[unpacking->filling];
+    struct cbn__buf *bytes = &batch->buffers[batch->count];
+    bytes->size = 0;
     entry->facts.created_s = cbn__clock_wall_s();
     cbn__entry_encode(key, entry->key_record, entry->payload, entry->log, &entry->facts, bytes);
-    if (bytes->failed) {
-        cbn__buf_done(bytes);
+    if (bytes->failed)
         return cbn__error_no_memory(err);
-    }
-    unpacking->values[unpacking->waiting++] = (struct cbn__store_value){*key, cbn__buf_blob(bytes)};
-    unpacking->waiting_bytes += bytes->size;
-    bool full = unpacking->waiting == BATCH_ENTRIES || unpacking->waiting_bytes >= BATCH_BYTES;
-    return full ? store_waiting(unpacking, err) : CBN_STATUS_OK;
+    batch->values[batch->count++] = (struct cbn__store_value){*key, cbn__buf_blob(bytes)};
+    batch->total_bytes += bytes->size;
+    bool full = batch->count == BATCH_ENTRIES || batch->total_bytes >= BATCH_BYTES;
+    return full ? hand_over(unpacking, false, err) : CBN_STATUS_OK;
 }
 
-static int32_t take_row(struct unpacking *unpacking, uint64_t row, struct cbn_error *err)
+/* A row out of the chunk that begins with the row first. */
+static int32_t take_row(struct unpacking *unpacking, uint64_t first, uint64_t row, struct cbn_error *err)
 {
     struct cbn__store_key key = cbn__pack_row(unpacking->pack, row).key;
     struct cbn__entry entry;
-    const char *problem = NULL;
-    int32_t status = cbn__pack_read(unpacking->pack, row, &entry, &problem, err);
-    if (status != CBN_STATUS_OK)
-        return status;
+    const char *problem = cbn__pack_view(unpacking->pack, first, &unpacking->chunk, row, &entry);
     struct cbn__hash mark = cbn__pack_mark(&unpacking->secret, cbn__buf_blob(&entry.bytes));
     if (problem || !cbn__hash_equal(&mark, &unpacking->marks[row]))
-        status = cbn__error_own(err, CBN_STATUS_DAMAGED, "%s was written to while it was unpacked", unpacking->name);
-    else if (is_there(unpacking, &key, &entry))
-        unpacking->result.already++;
-    else
-        status = keep(unpacking, &key, &entry, err);
-    cbn__entry_done(&entry);
-    return status;
+        return cbn__error_own(err, CBN_STATUS_DAMAGED, "%s was written to while it was unpacked; fetch it again",
+                              unpacking->name);
+    if (!is_there(unpacking, &key, &entry))
+        return keep(unpacking, &key, &entry, err);
+    unpacking->result.already++;
+    return CBN_STATUS_OK;
 }
 
 static int32_t take_rows(struct unpacking *unpacking, struct cbn_error *err)
 {
     int32_t status = CBN_STATUS_OK;
-    for (uint64_t row = 0; row < unpacking->pack->count && status == CBN_STATUS_OK; row++)
-        status = take_row(unpacking, row, err);
+    for (uint64_t row = 0, end = 0; row < unpacking->pack->count && status == CBN_STATUS_OK;) {
+        uint64_t first = row;
+        status = cbn__pack_read_rows(unpacking->pack, first, &unpacking->chunk, &end);
+        if (status != CBN_STATUS_OK)
+            status = cbn__pack_read_error(unpacking->name, status, err);
+        for (; row < end && status == CBN_STATUS_OK; row++)
+            status = take_row(unpacking, first, row, err);
+    }
+    return status;
+}
+
+/* The last batch, and what is still under way. */
+static int32_t finish(struct unpacking *unpacking, int32_t status, struct cbn_error *err)
+{
     if (status == CBN_STATUS_OK)
-        status = store_waiting(unpacking, err);
-    drop_waiting(unpacking);
+        status = hand_over(unpacking, true, err);
+    cbn__aside_end(&unpacking->aside);
+    cbn__cabinet_tell_notes(unpacking->cabinet, unpacking->overlay);
+    for (int i = 0; i < 2; i++) {
+        struct batch *batch = &unpacking->batches[i];
+        bool had_failed = status != CBN_STATUS_OK;
+        int32_t settled = settle_batch(unpacking, batch, had_failed ? NULL : err);
+        status = had_failed ? status : settled;
+        for (size_t j = 0; j < BATCH_ENTRIES; j++)
+            cbn__buf_done(&batch->buffers[j]);
+    }
+    cbn__buf_done(&unpacking->chunk);
+    return status;
+}
+
+/* Measured before anything is stored. */
+static int32_t look_at_overlay(struct unpacking *unpacking, struct cbn_error *err)
+{
+    struct cbn__layer layer = {0};
+    int32_t status = cbn__store_measure(unpacking->overlay, unpacking->cabinet->lock_timeout_ms, &layer, err);
+    unpacking->was_empty = status == CBN_STATUS_OK && layer.entries == 0;
     return status;
 }
 
@@ -187,7 +248,11 @@ static int32_t unpack(struct unpacking *unpacking, int fd, const uint8_t *expect
     if (status == CBN_STATUS_OK)
         status = check_room(unpacking, err);
     if (status == CBN_STATUS_OK)
-        status = take_rows(unpacking, err);
+        status = look_at_overlay(unpacking, err);
+    if (status == CBN_STATUS_OK) {
+        cbn__aside_begin(&unpacking->aside);
+        status = finish(unpacking, take_rows(unpacking, err), err);
+    }
     cbn__pack_close(unpacking->pack);
     free(unpacking->marks);
     return status;

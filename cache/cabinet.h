@@ -208,7 +208,10 @@ void cbn__flight_fail(struct cbn__cabinet *cabinet, const struct cbn__hash *key,
                       const struct cbn_error *err);
 /* Its build could not be stored: who waits builds at once. */
 void cbn__flight_drop(struct cbn__cabinet *cabinet, const struct cbn__hash *key);
-/* Somebody holds it just now: a hint for who has other keys to go on with. */
+/*
+ * Somebody holds it just now, on this host or, by its lease, in the fleet: a hint for who has other keys to go on with. A
+ * fleet's server is asked, once at most.
+ */
 bool cbn__flight_is_busy(struct cbn__cabinet *cabinet, const struct cbn__hash *key);
 
 /* What doctor says about a folder before it is opened. */

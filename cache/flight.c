@@ -309,5 +309,5 @@ bool cbn__flight_is_busy(struct cbn__cabinet *cabinet, const struct cbn__hash *k
     busy = busy || cbn__lock_is_write_locked(fd, byte_of(key));
     close_after_look(fd);
     (void)pthread_mutex_unlock(&flights->mutex);
-    return busy;
+    return busy || (cabinet->tier && cbn__tier_is_leased(cabinet->tier, key));
 }

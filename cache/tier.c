@@ -313,6 +313,26 @@ enum cbn__lookup cbn__tier_find(struct cbn__tier *tier, struct cbn__blob key_rec
     return found;
 }
 
+bool cbn__tier_is_leased(struct cbn__tier *tier, const struct cbn__hash *key)
+{
+    struct tier_key lease = lease_key(key);
+    const struct cbn__tier_command command = {2, {text("STRLEN"), text(lease.text)}};
+    struct cbn__tier_reply reply;
+    struct cbn_error why = {0};
+    cbn__registry_check_pid();
+    if (!cbn__tier_enter(tier))
+        return false;
+    int32_t status = cbn__tier_exchange(tier, &command, 1, cbn__tier_deadline_ns(tier), &reply, &why);
+    if (status != CBN_STATUS_OK) {
+        cbn__tier_fail(tier, &why);
+        return false;
+    }
+    cbn__tier_wake(tier);
+    bool leased = reply.kind == CBN__REPLY_INTEGER && reply.integer > 0;
+    cbn__tier_replies_done(&reply, 1);
+    return leased;
+}
+
 /* ---- publish ---- */
 
 /* A server that answers and will not take it (full, read-only) is not gone: only this is lost, and told once. */

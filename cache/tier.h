@@ -56,6 +56,9 @@ enum cbn__lookup cbn__tier_find(struct cbn__tier *tier, struct cbn__blob key_rec
                                 const struct cbn__compiler_rule *rule, const char *token, enum cbn__lease *ret_lease,
                                 struct cbn__entry *ret_entry);
 
+/* Somebody builds the key just now. False also where there is no answer. */
+bool cbn__tier_is_leased(struct cbn__tier *tier, const struct cbn__hash *key);
+
 /*
  * Stores an entry (NULL: none) and gives a lease back (token NULL: none), in this order. OK; LIMIT (above
  * CBN__TIER_VALUE_MAX_BYTES), TIMEOUT, IO, DAMAGED, NO_MEMORY: the entry is not there, which is counted.

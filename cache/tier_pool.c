@@ -124,6 +124,7 @@ static int32_t add_slot(struct cbn__tier *tier, uint64_t deadline_ns, struct cbn
         return status;
     }
     slot->busy = true;
+    /* Until here a fork of another thread leaves the socket open in its child, where nothing reads it. */
     (void)pthread_mutex_lock(&tier->mutex);
     slot->next = tier->slots;
     tier->slots = slot;

@@ -3,6 +3,7 @@
 
 push:   the nightly job: a warm cache is pushed, another machine pulls all of it and compiles nothing; stats, doctor and
         config tell of the server, and nothing that is printed ever holds its password.
+share:  two machines that warm one list at once share the builds out.
 gone:   the server is gone: a warm builds and exits 0, a push exits 1, stats and doctor say so.
 model:  everything that DeepSeek-V3 needs, pulled in less than a second. CBN_SWEEP=full takes the real NVRTC.
 off:    a library built without the tier refuses every verb that names a server, with what to do.
@@ -19,6 +20,7 @@ import time
 
 PASSWORD = "gehe im"
 PULL_MS = 1000
+SHARE_MS = 80  # of a build
 DEADLINE_S = 60
 ARCHES = "sm_90a,sm_120a"
 
@@ -103,6 +105,22 @@ def push(bench):
     assert "fleet: it names no host" in wrong[1], wrong
 
 
+def share(bench):
+    count = bench.json("check", "--all", "--arch", ARCHES, code=3, CUBINET_FLEET=None)["requested"]
+    bench.start_server()
+    environment = dict(bench.environment, FAKE_NVRTC_DELAY_MS=str(SHARE_MS))
+    started = time.monotonic()
+    machines = [subprocess.Popen([bench.arguments.cubinet, "--json", "--quiet", "--cache", os.path.join(bench.top, name),
+                                  "warm", "--all", "--arch", ARCHES, "-j", "1"], env=environment, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, text=True) for name in ("a", "b")]
+    results = [json.loads(machine.communicate(timeout=DEADLINE_S)[0]) for machine in machines]
+    took, alone = time.monotonic() - started, count * SHARE_MS / 1000
+    shares = [result["compiled"] for result in results]
+    print("%d kernels, built by %s, %.1f s; one machine alone takes %.1f s at least" % (count, shares, took, alone))
+    assert sum(shares) == count and min(shares) >= count // 4, results
+    assert all(r["compiled"] + r["already"] == count and not r["failed"] for r in results), results
+
+
 def gone(bench):
     out, err = bench.run("warm", "--all", "--arch", ARCHES)
     assert ", failed 0, " in out and err.count("is left alone for a while") == 1, (out, err)
@@ -146,7 +164,7 @@ def main():
     parser = argparse.ArgumentParser()
     for name in ("cubinet", "fake", "server", "models"):
         parser.add_argument("--" + name)
-    parser.add_argument("case", choices=("push", "gone", "model", "off"))
+    parser.add_argument("case", choices=("push", "share", "gone", "model", "off"))
     arguments = parser.parse_args()
     top = tempfile.mkdtemp(prefix="cubinet-fleet-")
     bench = Bench(arguments, top)

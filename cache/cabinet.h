@@ -22,7 +22,7 @@ struct cbn__tier;
 
 struct cbn__cabinet_options {
     const char *overlay_path; /* NULL: no overlay; created (0700) when missing */
-    const char *const *base_paths;
+    const char *const *base_paths; /* folders; files are packs */
     uint32_t base_count;
     uint32_t lock_timeout_ms;
     uint64_t max_bytes; /* of the overlay's file */

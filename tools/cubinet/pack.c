@@ -9,7 +9,7 @@
 
 static bool is_stream(const char *name)
 {
-    return strcmp(name, "-") == 0;
+    return name && strcmp(name, "-") == 0;
 }
 
 static bool is_requested(const struct cli_options *given)

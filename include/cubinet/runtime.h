@@ -82,7 +82,8 @@ struct cbn_runtime_options {
 
 /*
  * Creates a runtime. Opens the cache folder (created with mode 0700 when missing) and its bases; opens neither the
- * driver nor NVRTC. options may be NULL. Expected statuses: OK, INVALID, NO_MEMORY; UNTRUSTED and IO only with
+ * driver nor NVRTC, and asks no server. options may be NULL. Expected statuses: OK, INVALID, NO_MEMORY, UNSUPPORTED (a
+ * fleet that this library cannot reach); UNTRUSTED and IO only with
  * CBN_RUNTIME_CACHE_REQUIRED (otherwise one NOTICE event and a runtime that compiles to memory).
  * thread: any; blocks: disk; capture: no
  */

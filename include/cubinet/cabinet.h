@@ -207,7 +207,7 @@ struct cbn_pack_result {
  * it is whole or as it was before; path NULL: to options->fd. A pack serves as a read-only base in place (base_dirs may
  * name files), on any filesystem. Statuses: OK, INVALID, NOT_FOUND (no entry matches, or of keys one that no layer
  * holds; nothing is left at the path, and a stream is cut, which no reader takes), TIMEOUT, LIMIT, IO. SIGPIPE is the caller's to ignore.
- * thread: any; blocks: disk; capture: no
+ * A second thread hashes meanwhile. thread: any; blocks: disk; capture: no
  */
 CBN_EXPORT int32_t cbn_cabinet_pack(struct cbn_runtime *runtime, const char *path,
                                     const struct cbn_pack_options *options, struct cbn_pack_result *ret_result,
@@ -236,7 +236,7 @@ struct cbn_unpack_result {
  * digest; a stream waits meanwhile in a file without a name in the cache folder. Statuses: OK; DAMAGED (cut, altered, no
  * pack, or of another digest than expected: nothing was stored), UNSUPPORTED (another format), INVALID, NOT_FOUND (no
  * writable overlay), LIMIT (does not fit into max_bytes), TIMEOUT, IO (some may be stored by then).
- * thread: any; blocks: disk; capture: no
+ * A second thread hashes and stores meanwhile. thread: any; blocks: disk; capture: no
  */
 CBN_EXPORT int32_t cbn_cabinet_unpack(struct cbn_runtime *runtime, const char *path,
                                       const struct cbn_unpack_options *options, struct cbn_unpack_result *ret_result,

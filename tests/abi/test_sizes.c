@@ -357,6 +357,7 @@ static const size_t runtime_cuts[] = {AT(cbn_runtime_options, flags),
                                       AT(cbn_runtime_options, enable),
                                       AT(cbn_runtime_options, event),
                                       AT(cbn_runtime_options, event_user),
+                                      AT(cbn_runtime_options, fleet),
                                       0};
 
 static void ignore_event(void *user, const struct cbn_event *event)

@@ -180,12 +180,12 @@ struct cbn_layer_stats {
 /* Which entries go into a pack: those that match every filter that is set. */
 struct cbn_pack_options {
     uint32_t size;
-    uint32_t arch;     /* 0: any */
-    const char *op;    /* NULL: any */
-    const char *kernel; /* NULL: any */
+    uint32_t arch;           /* 0: any */
+    const char *op;          /* NULL: any */
+    const char *kernel;      /* NULL: any */
     const char *const *keys; /* 32 hex digits each, in any order; NULL: any */
     uint32_t key_count;
-    int32_t fd;        /* where no path is given: written to, front to back, and left open; -1: none */
+    int32_t fd;              /* where no path is given: written to, front to back, and left open; -1: none */
 };
 
 #define CBN_PACK_OPTIONS_INIT {sizeof(struct cbn_pack_options), 0, NULL, NULL, NULL, 0, -1}
@@ -206,7 +206,8 @@ struct cbn_pack_result {
  * kernels give the same bytes, whichever cache they come from. A path is written beside its place, synced and renamed:
  * it is whole or as it was before; path NULL: to options->fd. A pack serves as a read-only base in place (base_dirs may
  * name files), on any filesystem. Statuses: OK, INVALID, NOT_FOUND (no entry matches, or of keys one that no layer
- * holds; nothing is left at the path, and a stream is cut, which no reader takes), TIMEOUT, LIMIT, IO. SIGPIPE is the caller's to ignore.
+ * holds; nothing is left at the path, and a stream is cut, which no reader takes), TIMEOUT, LIMIT, IO. SIGPIPE is the
+ * caller's to ignore.
  * A second thread hashes meanwhile. thread: any; blocks: disk; capture: no
  */
 CBN_EXPORT int32_t cbn_cabinet_pack(struct cbn_runtime *runtime, const char *path,
@@ -233,9 +234,9 @@ struct cbn_unpack_result {
 
 /*
  * Stores a pack's entries in the overlay. Nothing is taken before the whole was read and verified, every entry and the
- * digest; a stream waits meanwhile in a file without a name in the cache folder. Statuses: OK; DAMAGED (cut, altered, no
- * pack, or of another digest than expected: nothing was stored), UNSUPPORTED (another format), INVALID, NOT_FOUND (no
- * writable overlay), LIMIT (does not fit into max_bytes), TIMEOUT, IO (some may be stored by then).
+ * digest; a stream waits meanwhile in a file without a name in the cache folder. Statuses: OK; DAMAGED (cut, altered,
+ * no pack, or of another digest than expected: nothing was stored), UNSUPPORTED (another format), INVALID, NOT_FOUND
+ * (no writable overlay), LIMIT (does not fit into max_bytes), TIMEOUT, IO (some may be stored by then).
  * A second thread hashes and stores meanwhile. thread: any; blocks: disk; capture: no
  */
 CBN_EXPORT int32_t cbn_cabinet_unpack(struct cbn_runtime *runtime, const char *path,

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Tries tools/examples/fleet/Dockerfile where there is no Docker: every stage in a tree of debootstrap, by chroot. pip trusts what this machine trusts.
+"""Tries tools/examples/fleet/Dockerfile where there is no Docker: every stage in a tree of debootstrap, by chroot.
 
 Takes FROM a Debian image (debian:CODENAME...) or an earlier stage, ARG, ENV, RUN, COPY of the source and from a stage,
-USER. Needs root, debootstrap and a network, and takes minutes: runs only with CBN_DOCKERFILE=1 in the environment. Then
-the last stage's root is mounted read-only, and prove runs in it once more as a user who owns nothing.
+USER; pip trusts what this machine trusts. Needs root, debootstrap and a network, and takes minutes: runs only with
+CBN_DOCKERFILE=1 in the environment. Then the last stage's root is mounted read-only, and prove runs in it once more as a
+user who owns nothing.
 """
 import os
 import shlex
@@ -37,8 +38,8 @@ class Stage:
     def run(self, command, code=0, before=""):
         mounts = ('mount --make-rprivate /; mount -t proc proc "$0/proc"; mount --bind /dev "$0/dev"; '
                   'cp -L /etc/resolv.conf "$0/etc/" 2>/dev/null || true; '
-                  'cp -L /etc/ssl/certs/ca-certificates.crt "$0/etc/host.crt" 2>/dev/null || true; %s exec chroot --userspec "$1" --groups= "$0" '
-                  '/bin/sh -c "$2"' % before)
+                  'cp -L /etc/ssl/certs/ca-certificates.crt "$0/etc/host.crt" 2>/dev/null || true; %s '
+                  'exec chroot --userspec "$1" --groups= "$0" /bin/sh -c "$2"' % before)
         environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
                        "DEBIAN_FRONTEND": "noninteractive", "PIP_CERT": "/etc/host.crt", **self.environment}
         for name in ("http_proxy", "https_proxy", "PIP_INDEX_URL", "PIP_TRUSTED_HOST"):
@@ -116,7 +117,8 @@ def main():
         assert last.user == "65534"
         print("== once more on a read-only root", flush=True)
         last.run("cubinet-prove /usr/share/cubinet && ! touch /tmp/there 2>/dev/null",
-                 before='umount "$0/proc" "$0/dev"; rm -f "$0/etc/host.crt"; mount --bind "$0" "$0"; mount -o remount,bind,ro "$0";')
+                 before='umount "$0/proc" "$0/dev"; rm -f "$0/etc/host.crt"; mount --bind "$0" "$0"; '
+                        'mount -o remount,bind,ro "$0";')
     finally:
         subprocess.run(["rm", "-rf", top], check=False)
     return 0

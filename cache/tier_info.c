@@ -21,7 +21,7 @@ static void find_line(struct cbn__buf *info, const char *name, char *ret_value, 
         line += *line == '\n';
         if (strncmp(line, name, length) == 0 && line[length] == ':') {
             const char *value = line + length + 1;
-            (void)snprintf(ret_value, value_bytes, "%.*s", (int)strcspn(value, "\r\n"), value);
+            cbn__tier_repeat((struct cbn__blob){value, strcspn(value, "\r\n")}, ret_value, value_bytes);
             return;
         }
     }
@@ -31,7 +31,7 @@ static uint64_t find_number(struct cbn__buf *info, const char *name)
 {
     char value[32];
     find_line(info, name, value, sizeof(value));
-    return strtoull(value, NULL, 10);
+    return value[0] == '-' ? 0 : strtoull(value, NULL, 10);
 }
 
 static void read_info(struct cbn__tier *tier, struct cbn__buf *info, struct cbn_fleet_info *ret_info)
@@ -66,7 +66,7 @@ int32_t cbn__tier_inspect(struct cbn__tier *tier, struct cbn_fleet_info *ret_inf
             if (replies[i].kind == CBN__REPLY_ERROR)
                 status = cbn__tier_error_of(&replies[i], &why);
         if (status == CBN_STATUS_OK &&
-            (replies[0].kind != CBN__REPLY_INTEGER || replies[1].kind != CBN__REPLY_BYTES))
+            (replies[0].kind != CBN__REPLY_INTEGER || replies[0].integer < 0 || replies[1].kind != CBN__REPLY_BYTES))
             status = cbn__error_own(&why, CBN_STATUS_DAMAGED, "what answers at the fleet's address is no such server");
         if (status == CBN_STATUS_OK) {
             ret_info->keys = (uint64_t)replies[0].integer;

@@ -13,7 +13,7 @@
 
 #define NS_PER_MS 1000000ull
 #define SLOTS_KEPT 8u
-#define SERVER_WORDS 120u /* of what a server says that is repeated */
+#define SERVER_WORDS 121u /* bytes of what a server says that are repeated, and a NUL */
 
 uint64_t cbn__tier_deadline_ns(const struct cbn__tier *tier)
 {
@@ -54,10 +54,11 @@ void cbn__tier_fail(struct cbn__tier *tier, const struct cbn_error *why)
     CBN__COUNT_TIER(tier, failures);
     atomic_store(&tier->asleep_until_ns, pause_end_ns(tier));
     if (!atomic_exchange(&tier->failure_said, true))
-        cbn__sink_tell(&tier->sink, CBN_EVENT_NOTICE, why->status,
-                       "the fleet's server %s is left alone for a while and asked again later: %s (further failures are "
-                       "counted, not told)",
-                       tier->address.shown, why->message);
+        cbn__sink_tell(
+            &tier->sink, CBN_EVENT_NOTICE, why->status,
+            "the fleet's server %s is left alone for a while and asked again later: %s (further failures are "
+            "counted, not told)",
+            tier->address.shown, why->message);
 }
 
 /* ---- links ---- */
@@ -141,11 +142,31 @@ void cbn__tier_replies_done(struct cbn__tier_reply *replies, uint32_t count)
         cbn__buf_done(&replies[i].bytes);
 }
 
+void cbn__tier_repeat(struct cbn__blob words, char *ret_text, size_t text_bytes)
+{
+    const uint8_t *bytes = words.data;
+    size_t size = words.size < text_bytes ? words.size : text_bytes - 1;
+    for (size_t i = 0; i < size; i++)
+        ret_text[i] = (char)(bytes[i] >= ' ' && bytes[i] <= '~' ? bytes[i] : '?');
+    ret_text[size] = '\0';
+}
+
 int32_t cbn__tier_error_of(const struct cbn__tier_reply *reply, struct cbn_error *err)
 {
-    size_t size = reply->bytes.size < SERVER_WORDS ? reply->bytes.size : SERVER_WORDS;
-    return cbn__error_own(err, CBN_STATUS_IO, "the fleet's server says: %.*s", (int)size,
-                          size ? (const char *)reply->bytes.data : "");
+    char words[SERVER_WORDS];
+    cbn__tier_repeat((struct cbn__blob){reply->bytes.data, reply->bytes.size}, words, sizeof(words));
+    return cbn__error_own(err, CBN_STATUS_IO, "the fleet's server says: %s", words);
+}
+
+/* Of the answer to AUTH only the code is told: some servers repeat the arguments of what they do not know. */
+static int32_t login_error_of(const struct cbn__tier_reply *reply, struct cbn_error *err)
+{
+    char words[SERVER_WORDS];
+    cbn__tier_repeat((struct cbn__blob){reply->bytes.data, reply->bytes.size}, words, sizeof(words));
+    words[strspn(words, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")] = '\0';
+    return cbn__error_own(
+        err, CBN_STATUS_IO,
+        "the fleet's server refuses the login (%s); mend user and password in the URL, or on the server", words);
 }
 
 /* *ret_silent: not one reply came. */
@@ -184,8 +205,7 @@ static int32_t introduce(struct cbn__tier *tier, struct cbn__tier_slot *slot, ui
     bool silent = false;
     (void)snprintf(db, sizeof(db), "%u", address->db);
     if (address->user[0])
-        commands[count++] =
-            (struct cbn__tier_command){3, {text("AUTH"), text(address->user), text(address->password)}};
+        commands[count++] = (struct cbn__tier_command){3, {text("AUTH"), text(address->user), text(address->password)}};
     else if (address->password[0])
         commands[count++] = (struct cbn__tier_command){2, {text("AUTH"), text(address->password)}};
     if (address->db)
@@ -197,7 +217,8 @@ static int32_t introduce(struct cbn__tier *tier, struct cbn__tier_slot *slot, ui
         return status;
     for (uint32_t i = 0; i < count && status == CBN_STATUS_OK; i++)
         if (replies[i].kind == CBN__REPLY_ERROR)
-            status = cbn__tier_error_of(&replies[i], err);
+            status = i == 0 && address->password[0] ? login_error_of(&replies[i], err)
+                                                    : cbn__tier_error_of(&replies[i], err);
     cbn__tier_replies_done(replies, count);
     return status;
 }

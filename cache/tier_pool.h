@@ -59,6 +59,8 @@ int32_t cbn__tier_exchange(struct cbn__tier *tier, const struct cbn__tier_comman
                            uint64_t deadline_ns, struct cbn__tier_reply *ret_replies, struct cbn_error *err);
 void cbn__tier_replies_done(struct cbn__tier_reply *replies, uint32_t count);
 uint64_t cbn__tier_deadline_ns(const struct cbn__tier *tier);
+/* A server's words as they may be told: printable ASCII, a ? for all else, cut where the text is full. */
+void cbn__tier_repeat(struct cbn__blob words, char *ret_text, size_t text_bytes);
 /* A reply of kind ERROR as an error: IO, the server's own words. */
 int32_t cbn__tier_error_of(const struct cbn__tier_reply *reply, struct cbn_error *err);
 

@@ -9,7 +9,7 @@
 
 #define SIZE 20000
 #define TIMEOUT_MS 300u
-#define SLACK_MS 700u    /* of a busy machine, and of sanitizers */
+#define SLACK_MS 700u /* of a busy machine, and of sanitizers */
 #define NO_WAIT_MS (TIMEOUT_MS - 20)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MEMORY_KIB (1 << 20) /* what was freed is kept for a while */
@@ -63,13 +63,13 @@ static const struct {
     {"announces an enormous value, and sends it", ONE_OF_13, "$4294967295\r\n", AFTER_STREAM, false, "fleet's server"},
     {"announces a negative value", ONE_OF_13, "$-7\r\n", AFTER_HOLD, false, "another protocol"},
     {"announces an enormous list", "*2147483647\r\n", NULL, AFTER_HOLD, false, "another protocol"},
-    {"announces lists in lists", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", NULL, AFTER_HOLD, false,
-     "another protocol"},
+    {"announces lists in lists", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", NULL, AFTER_HOLD,
+     false, "another protocol"},
     {"sends a line without an end", "+", NULL, AFTER_STREAM, false, "fleet's server"},
     {"sends a byte now and then", "+", NULL, AFTER_TRICKLE, true, "did not answer in time"},
     {"answers with words where numbers belong", WORDS8 WORDS8, NULL, AFTER_HOLD, false, "another question"},
-    {"is loading", "-LOADING Redis is loading the dataset in memory\r\n" NONES8 NONE NONE NONE NONE NONE NONE NONE, NULL,
-     AFTER_HOLD, false, "LOADING"},
+    {"is loading", "-LOADING Redis is loading the dataset in memory\r\n" NONES8 NONE NONE NONE NONE NONE NONE NONE,
+     NULL, AFTER_HOLD, false, "LOADING"},
     {"is a cluster", "-MOVED 1 10.0.0.1:6379\r\n" NONES8 NONE NONE NONE NONE NONE NONE NONE, NULL, AFTER_HOLD, false,
      "MOVED"},
 };
@@ -117,6 +117,66 @@ END_TEST
 START_TEST(a_host_that_does_not_exist)
 {
     expect_one_wait("redis://no-such-host.invalid", 0, TIMEOUT_MS + SLACK_MS, "host of the fleet's server");
+}
+END_TEST
+
+/* ---- what a server says ---- */
+
+/* A server that does not know AUTH repeats what it was sent: the password reaches no log. */
+START_TEST(a_login_that_is_repeated)
+{
+    IMPOSTOR_AUTO impostor =
+        start_impostor("-ERR unknown command `AUTH`, with args beginning with: `bob` `hunter2`\r\n", NULL, AFTER_HOLD);
+    MACHINE_AUTO machine = start_machine();
+    struct cbn_fleet_info info = CBN_FLEET_INFO_INIT;
+    struct cbn_error err = {0};
+    char url[2 * PATH_BYTES];
+    (void)snprintf(url, sizeof(url), "unix://bob:hunter2@%s", impostor.server.socket);
+    open_machine(&machine, url, RETRY);
+    ck_assert_int_eq(find(machine.cabinet, 1, SIZE), CBN__LOOKUP_ABSENT);
+    ck_assert_int_eq(machine.events.notices, 1);
+    ck_assert_msg(strstr(machine.events.last, "refuses the login (ERR)"), "%s", machine.events.last);
+    ck_assert_ptr_null(strstr(machine.events.last, "hunter2"));
+    ck_assert_int_eq(cbn__tier_inspect(machine.tier, &info, &err), CBN_STATUS_IO);
+    ck_assert_msg(strstr(err.message, "refuses the login (ERR)"), "%s", err.message);
+    ck_assert_ptr_null(strstr(err.message, "hunter2"));
+}
+END_TEST
+
+/* Nor do its words steer a terminal or write lines of their own into a log. */
+START_TEST(words_that_would_steer_a_terminal)
+{
+    IMPOSTOR_AUTO impostor = start_impostor("-ERR \x1b]0;x\x07 \x1b[31mred\x9b\b\r\n" NONES8 NONES8, NULL, AFTER_HOLD);
+    MACHINE_AUTO machine = start_machine();
+    open_machine(&machine, impostor.server.url, RETRY);
+    ck_assert_int_eq(find(machine.cabinet, 1, SIZE), CBN__LOOKUP_ABSENT);
+    ck_assert_msg(strstr(machine.events.last, "says: ERR ?]0;x? ?[31mred?? "), "%s", machine.events.last);
+}
+END_TEST
+
+START_TEST(what_it_says_of_itself)
+{
+    IMPOSTOR_AUTO impostor = start_impostor(
+        ":7\r\n$56\r\nredis_version:7\x1b[31m\r\nmaxmemory_policy:a\tb\r\nmaxmemory:-1\r\n", NULL, AFTER_HOLD);
+    MACHINE_AUTO machine = start_machine();
+    struct cbn_fleet_info info = CBN_FLEET_INFO_INIT;
+    open_machine(&machine, impostor.server.url, RETRY);
+    ck_assert_int_eq(cbn__tier_inspect(machine.tier, &info, NULL), CBN_STATUS_OK);
+    ck_assert_str_eq(info.server, "redis 7?[31m");
+    ck_assert_str_eq(info.eviction, "a?b");
+    ck_assert_uint_eq(info.keys, 7);
+    ck_assert_uint_eq(info.max_bytes, 0);
+}
+END_TEST
+
+START_TEST(it_has_fewer_keys_than_none)
+{
+    IMPOSTOR_AUTO impostor = start_impostor(":-7\r\n$1\r\nx\r\n", NULL, AFTER_HOLD);
+    MACHINE_AUTO machine = start_machine();
+    struct cbn_fleet_info info = CBN_FLEET_INFO_INIT;
+    open_machine(&machine, impostor.server.url, RETRY);
+    ck_assert_int_eq(cbn__tier_inspect(machine.tier, &info, NULL), CBN_STATUS_DAMAGED);
+    ck_assert_uint_eq(info.keys, 0);
 }
 END_TEST
 
@@ -234,6 +294,10 @@ int main(void)
     tcase_add_loop_test(cases, one_bounded_wait, 0, ROW_COUNT);
     tcase_add_test(cases, nobody_is_there);
     tcase_add_test(cases, a_host_that_does_not_exist);
+    tcase_add_test(cases, a_login_that_is_repeated);
+    tcase_add_test(cases, words_that_would_steer_a_terminal);
+    tcase_add_test(cases, what_it_says_of_itself);
+    tcase_add_test(cases, it_has_fewer_keys_than_none);
     tcase_add_test(cases, a_server_that_comes_back);
     tcase_add_test(cases, one_caller_tries_again);
     tcase_add_test(cases, a_wait_holds_up_nobody_else);

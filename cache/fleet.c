@@ -164,7 +164,8 @@ int32_t cbn__fleet_push(struct cbn__cabinet *cabinet, const char *key, struct cb
 {
     struct push push = {.cabinet = cabinet, .err = err};
     if (!cabinet->tier)
-        return cbn__error_own(err, CBN_STATUS_NOT_FOUND, "no fleet server is named; name one with --fleet or CUBINET_FLEET");
+        return cbn__error_own(err, CBN_STATUS_NOT_FOUND,
+                              "no fleet server is named; name one with --fleet or CUBINET_FLEET");
     for (uint32_t i = 0; i < cabinet->layer_count && push.count == 0; i++) {
         int32_t status = cbn__cabinet_each_of(cabinet, i, key, push_entry, &push, err);
         if (status != CBN_STATUS_OK)

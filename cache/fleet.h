@@ -1,10 +1,10 @@
 /*
  * The cabinet's side of the fleet tier: when it is asked, what is kept of its answers, and who builds.
  *
- * A look-up outside of a flight takes the key's flight for as long as it pulls, so that one of a host pulls. In a flight
- * it also takes the fleet's lease for the key, or waits for who has it, until the flight's deadline; then the caller
- * builds. What the holder of a flight stores is published after the flight is given back, so that nobody on the host
- * waits for the network; then the lease goes.
+ * A look-up outside of a flight takes the key's flight for as long as it pulls, so that one of a host pulls. In a
+ * flight it also takes the fleet's lease for the key, or waits for who has it, until the flight's deadline; then the
+ * caller builds. What the holder of a flight stores is published after the flight is given back, so that nobody on the
+ * host waits for the network; then the lease goes.
  */
 #ifndef CBN_CACHE_FLEET_H
 #define CBN_CACHE_FLEET_H

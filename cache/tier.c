@@ -141,7 +141,8 @@ static int32_t judge_other(const struct cbn__tier_reply *reply, struct cbn_error
 {
     return reply->kind == CBN__REPLY_ERROR
                ? cbn__tier_error_of(reply, err)
-               : cbn__error_own(err, CBN_STATUS_DAMAGED, "what answers at the fleet's address answers another question");
+               : cbn__error_own(err, CBN_STATUS_DAMAGED,
+                                "what answers at the fleet's address answers another question");
 }
 
 /* One round trip: the lease, if one is wanted, and then what there is. A value stored in between is seen. */
@@ -251,8 +252,7 @@ static int32_t fetch(const struct question *question, uint32_t major, enum cbn__
 
 static bool rule_takes(const struct cbn__compiler_rule *rule, uint32_t major)
 {
-    return (!rule->max_major || major <= rule->max_major) &&
-           (major >= 32 || !(rule->except_majors >> major & 1u));
+    return (!rule->max_major || major <= rule->max_major) && (major >= 32 || !(rule->except_majors >> major & 1u));
 }
 
 /* The newest compiler first. */
@@ -373,8 +373,8 @@ int32_t cbn__tier_publish(struct cbn__tier *tier, const struct cbn__hash *key, u
     if (entry)
         commands[count++] = (struct cbn__tier_command){3, {text("SET"), text(name.text), *entry}};
     if (token)
-        commands[count++] =
-            (struct cbn__tier_command){5, {text("EVAL"), text(release_script), text("1"), text(lease.text), text(token)}};
+        commands[count++] = (struct cbn__tier_command){
+            5, {text("EVAL"), text(release_script), text("1"), text(lease.text), text(token)}};
     cbn__registry_check_pid();
     if (count == 0)
         return status;

@@ -44,7 +44,8 @@ struct cbn__tier {
         (void)atomic_fetch_add_explicit(&(tier)->unwritten.name, 1, memory_order_relaxed);                             \
     } while (0)
 
-/* True: ask, and tell cbn__tier_wake or cbn__tier_fail what came of it. Past the pause only one caller is let through. */
+/* True: ask, and tell cbn__tier_wake or cbn__tier_fail what came of it. Past the pause only one caller is let through.
+ */
 bool cbn__tier_enter(struct cbn__tier *tier);
 void cbn__tier_wake(struct cbn__tier *tier);
 /* No answer: counted, told once, and the pause begins. */

@@ -1,6 +1,6 @@
 /*
- * The fleet tier's protocol through hiredis: its buffers, its parser and, where it has it, its TLS. Sockets, deadlines and
- * bounds are ours: hiredis connects without a deadline, sets no close-on-exec and lets SIGPIPE kill.
+ * The fleet tier's protocol through hiredis: its buffers, its parser and, where it has it, its TLS. Sockets, deadlines
+ * and bounds are ours: hiredis connects without a deadline, sets no close-on-exec and lets SIGPIPE kill.
  */
 #include "cache/tier_link.h"
 
@@ -72,10 +72,11 @@ int32_t cbn__link_supports(const struct cbn__tier_address *address, struct cbn_e
 #else
     if (!address->tls)
         return CBN_STATUS_OK;
-    return cbn__error_own(err, CBN_STATUS_UNSUPPORTED,
-                          "fleet: this library was built with a hiredis that has no TLS, %.200s cannot be used; reach the "
-                          "server by redis:// through a tunnel, or by unix://",
-                          address->shown);
+    return cbn__error_own(
+        err, CBN_STATUS_UNSUPPORTED,
+        "fleet: this library was built with a hiredis that has no TLS, %.200s cannot be used; reach the "
+        "server by redis:// through a tunnel, or by unix://",
+        address->shown);
 #endif
 }
 

@@ -1,10 +1,10 @@
 /*
- * A host's addresses within a deadline, which getaddrinfo() does not know: a name server that does not answer holds it for
- * many seconds. So names are looked up by a thread of their own, which is left to itself past the deadline; addresses in
- * digits need none.
+ * A host's addresses within a deadline, which getaddrinfo() does not know: a name server that does not answer holds it
+ * for many seconds. So names are looked up by a thread of their own, which is left to itself past the deadline;
+ * addresses in digits need none.
  *
- * Locks: query.mutex guards a query's fields. The last of its two users frees it. A thread that is left behind may outlive
- * the runtime, so this library is then never unloaded. A child of fork shares no query with its parent.
+ * Locks: query.mutex guards a query's fields. The last of its two users frees it. A thread that is left behind may
+ * outlive the runtime, so this library is then never unloaded. A child of fork shares no query with its parent.
  */
 #include "cache/tier_link.h"
 

@@ -53,8 +53,7 @@ static int32_t finish_connect(int fd, const struct sockaddr *address, socklen_t 
         return status;
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &code_size) != 0)
         code = errno;
-    return code == 0 ? CBN_STATUS_OK
-                     : cbn__error_os(err, CBN_STATUS_IO, code, "cannot connect to the fleet's server");
+    return code == 0 ? CBN_STATUS_OK : cbn__error_os(err, CBN_STATUS_IO, code, "cannot connect to the fleet's server");
 }
 
 static int32_t connect_one(const struct sockaddr *address, socklen_t size, uint64_t deadline_ns, int *ret_fd,

@@ -1,5 +1,6 @@
 /*
- * TLS through hiredis_ssl, with OpenSSL's checks of name and chain, which hiredis' own set-up leaves out. See tier_tls.h.
+ * TLS through hiredis_ssl, with OpenSSL's checks of name and chain, which hiredis' own set-up leaves out. See
+ * tier_tls.h.
  */
 #include "cache/tier_tls.h"
 

@@ -1,7 +1,7 @@
 /*
- * Two machines (a folder each) of eight processes, fifty kernels, one server: each kernel is built once in the fleet. The
- * server killed in the middle, and one that accepts and never answers: everybody finishes. CBN_SWEEP=full takes builds
- * of two seconds.
+ * Two machines (a folder each) of eight processes, fifty kernels, one server: each kernel is built once in the fleet.
+ * The server killed in the middle, and one that accepts and never answers: everybody finishes. CBN_SWEEP=full takes
+ * builds of two seconds.
  */
 #include <sys/mman.h>
 

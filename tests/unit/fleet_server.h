@@ -1,6 +1,6 @@
 /*
- * Servers for the tests of the fleet tier: a real one, on a Unix socket in a folder of its own, which dies with the test;
- * and ones that misbehave.
+ * Servers for the tests of the fleet tier: a real one, on a Unix socket in a folder of its own, which dies with the
+ * test; and ones that misbehave.
  */
 #ifndef CBN_TEST_FLEET_SERVER_H
 #define CBN_TEST_FLEET_SERVER_H
@@ -58,8 +58,8 @@ static inline redisContext *talk_to(const char *socket)
 static inline void run_server(const struct server *server, const char *const *extra)
 {
     const char *arguments[16 + SERVER_ARGUMENTS_MAX] = {
-        CBN_REDIS_SERVER, "--port", "0",  "--unixsocket", server->socket, "--save", "", "--appendonly", "no", "--dir",
-        server->folder, "--logfile", server->log};
+        CBN_REDIS_SERVER, "--port", "0",     "--unixsocket", server->socket, "--save",   "",
+        "--appendonly",   "no",     "--dir", server->folder, "--logfile",    server->log};
     int count = 13;
     for (int i = 0; extra && extra[i]; i++)
         arguments[count++] = extra[i];

@@ -1,6 +1,6 @@
 /*
- * Leases and connections of the fleet tier on a real server: who builds, and what threads, forks, restarts, passwords and
- * users do.
+ * Leases and connections of the fleet tier on a real server: who builds, and what threads, forks, restarts, passwords
+ * and users do.
  */
 #include "fleet_fixture.h"
 

@@ -16,12 +16,13 @@ static void make_certificates(void)
     char command[1024];
     (void)snprintf(certificates, sizeof(certificates), "/tmp/cubinet-tls-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(certificates));
-    (void)snprintf(command, sizeof(command),
-                   "cd %s && exec 2>log && openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.crt -subj /CN=ca "
-                   "-days 2 && openssl req -newkey rsa:2048 -nodes -keyout s.key -out s.csr -subj /CN=localhost && "
-                   "echo subjectAltName=DNS:localhost,IP:127.0.0.1 >ext && openssl x509 -req -in s.csr -CA ca.crt -CAkey "
-                   "ca.key -CAcreateserial -out s.crt -days 2 -extfile ext",
-                   certificates);
+    (void)snprintf(
+        command, sizeof(command),
+        "cd %s && exec 2>log && openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.crt -subj /CN=ca "
+        "-days 2 && openssl req -newkey rsa:2048 -nodes -keyout s.key -out s.csr -subj /CN=localhost && "
+        "echo subjectAltName=DNS:localhost,IP:127.0.0.1 >ext && openssl x509 -req -in s.csr -CA ca.crt -CAkey "
+        "ca.key -CAcreateserial -out s.crt -days 2 -extfile ext",
+        certificates);
     ck_assert_int_eq(system(command), 0);
 }
 
@@ -51,8 +52,8 @@ static struct server start_tls_server(unsigned port)
     (void)snprintf(key, sizeof(key), "%s/s.key", certificates);
     (void)snprintf(authority, sizeof(authority), "%s/ca.crt", certificates);
     (void)setenv("SSL_CERT_FILE", authority, 1);
-    return start_server((const char *const[]){"--tls-port", number, "--tls-cert-file", certificate, "--tls-key-file", key,
-                                              "--tls-auth-clients", "no", NULL});
+    return start_server((const char *const[]){"--tls-port", number, "--tls-cert-file", certificate, "--tls-key-file",
+                                              key, "--tls-auth-clients", "no", NULL});
 }
 
 START_TEST(a_kernel_travels)

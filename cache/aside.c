@@ -26,13 +26,12 @@ static void *work(void *user)
     return NULL;
 }
 
-/* The process' signals are not this thread's to handle. */
-static bool start(struct cbn__aside *aside)
+bool cbn__aside_thread(pthread_t *ret_thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user)
 {
     sigset_t all, before;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&aside->thread, NULL, work, aside) == 0;
+    bool started = pthread_create(ret_thread, attributes, run, user) == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
@@ -53,7 +52,7 @@ static void wait_until_idle(struct cbn__aside *aside)
 
 void cbn__aside_run(struct cbn__aside *aside, cbn__aside_fn job, void *user)
 {
-    aside->started = aside->started || start(aside);
+    aside->started = aside->started || cbn__aside_thread(&aside->thread, NULL, work, aside);
     if (!aside->started) {
         job(user);
         return;

@@ -22,6 +22,9 @@ struct cbn__aside {
     bool ends;
 };
 
+/* A thread that handles none of the process' signals: they may want another stack, or wait for what it holds. */
+bool cbn__aside_thread(pthread_t *ret_thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user);
+
 void cbn__aside_begin(struct cbn__aside *aside);
 /* Begins the job once the one before is done. */
 void cbn__aside_run(struct cbn__aside *aside, cbn__aside_fn job, void *user);

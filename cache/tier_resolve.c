@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "cache/aside.h"
 
 #define NS_PER_S 1000000000u
 #define THREAD_STACK_BYTES ((size_t)256 << 10)
@@ -93,7 +94,7 @@ static struct query *begin(const struct cbn__tier_address *address)
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     (void)pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
-    bool started = pthread_create(&thread, &attributes, run_query, query) == 0;
+    bool started = cbn__aside_thread(&thread, &attributes, run_query, query);
     (void)pthread_attr_destroy(&attributes);
     if (started)
         return query;

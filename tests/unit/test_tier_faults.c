@@ -4,7 +4,9 @@
  */
 #include "fleet_fixture.h"
 
+#include <netdb.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 
 #define SIZE 20000
@@ -117,6 +119,39 @@ END_TEST
 START_TEST(a_host_that_does_not_exist)
 {
     expect_one_wait("redis://no-such-host.invalid", 0, TIMEOUT_MS + SLACK_MS, "host of the fleet's server");
+}
+END_TEST
+
+/* ---- name servers ---- */
+
+static atomic_int hanging, signals_taken;
+
+int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **ret_found);
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **ret_found);
+
+/* A name server that does not answer, until hanging is 0. Counts the threads that a signal could be handled on. */
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **ret_found)
+{
+    sigset_t mask;
+    if (hints->ai_flags & AI_NUMERICHOST || atomic_load(&hanging) == 0)
+        return __real_getaddrinfo(host, port, hints, ret_found);
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    (void)atomic_fetch_add(&signals_taken, !sigismember(&mask, SIGTERM) || !sigismember(&mask, SIGPROF));
+    while (atomic_load(&hanging) == 1)
+        cbn__clock_sleep_ns(NS_PER_MS);
+    atomic_store(&hanging, 0);
+    return EAI_AGAIN;
+}
+
+START_TEST(a_name_server_that_never_answers)
+{
+    atomic_store(&hanging, 1);
+    expect_one_wait("redis://cache.internal", TIMEOUT_MS - 20, TIMEOUT_MS + SLACK_MS, "not looked up in time");
+    ck_assert_int_eq(atomic_load(&signals_taken), 0);
+    /* The thread that was left behind lets go of the query by itself. */
+    atomic_store(&hanging, 2);
+    while (atomic_load(&hanging) != 0)
+        cbn__clock_sleep_ns(NS_PER_MS);
 }
 END_TEST
 
@@ -294,6 +329,7 @@ int main(void)
     tcase_add_loop_test(cases, one_bounded_wait, 0, ROW_COUNT);
     tcase_add_test(cases, nobody_is_there);
     tcase_add_test(cases, a_host_that_does_not_exist);
+    tcase_add_test(cases, a_name_server_that_never_answers);
     tcase_add_test(cases, a_login_that_is_repeated);
     tcase_add_test(cases, words_that_would_steer_a_terminal);
     tcase_add_test(cases, what_it_says_of_itself);

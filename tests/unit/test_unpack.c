@@ -383,7 +383,7 @@ static void try_fault(struct fault *fault, const uint8_t *bytes, size_t size, co
 START_TEST(none_of_many_faults_is_taken)
 {
     const char *sweep = getenv("CBN_SWEEP");
-    const size_t faults = sweep && strcmp(sweep, "full") == 0 ? 100000 : 3000;
+    const size_t faults = sweep && strcmp(sweep, "full") == 0 ? 100000 : 10000;
     SCRATCH_AUTO scratch = scratch_make_in_memory();
     make_pack(&scratch, "p", 0, ENTRIES);
     CBN__BUF_AUTO whole = load(in(&scratch, "p"));

@@ -262,6 +262,7 @@ int main(int argc, char **argv)
         {"entries", required_argument, NULL, 'e'}, {"cache", required_argument, NULL, 'c'}, {0}};
     const char *parent = getenv("TMPDIR");
     long entries = 25000;
+    bool understood = true;
     char folder[4096];
     for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
         if (c == 'e')
@@ -269,9 +270,9 @@ int main(int argc, char **argv)
         else if (c == 'c')
             parent = optarg;
         else
-            optind = argc + 1;
+            understood = false;
     }
-    if (optind != argc || entries < 1) {
+    if (!understood || optind != argc || entries < 1) {
         fputs(help, stderr);
         return 2;
     }

@@ -58,6 +58,9 @@ struct cbn__compiler_rule {
     uint32_t except_majors; /* bit i: major i was refused by the driver */
 };
 
+bool cbn__rule_takes_major(const struct cbn__compiler_rule *rule, uint32_t major);
+bool cbn__rule_takes_version(const struct cbn__compiler_rule *rule, uint32_t version);
+
 /* Everything about one build, beside the key. */
 struct cbn__entry_facts {
     uint32_t compiler_version; /* major * 1000 + minor */

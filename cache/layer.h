@@ -36,6 +36,9 @@ int32_t cbn__cabinet_store(struct cbn__cabinet *cabinet, struct cbn__blob key_re
 
 /* The overlay when it can be written, else NULL. */
 struct cbn__store *cbn__cabinet_overlay(const struct cbn__cabinet *cabinet);
+/* What digits a listing asks for. */
+bool cbn__layer_key_begins(const struct cbn__hash *key, const char *prefix);
+int32_t cbn__layer_cannot_read(const struct cbn__cabinet_layer *layer, int32_t status, struct cbn_error *err);
 /* Tells what happened to a layer's file. No lock may be held. */
 void cbn__cabinet_tell_notes(const struct cbn__cabinet *cabinet, struct cbn__store *store);
 /* Of two misses of different layers the one that the caller should hear of. */

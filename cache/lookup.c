@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "cache/pack_base.h"
 #include "cache/fleet.h"
+#include "cache/pack_base.h"
 #include "cache/registry.h"
 #include "cache/space.h"
 
@@ -73,7 +73,12 @@ static void forget_damaged(const struct search *search, const struct cbn__store_
                    search->layer->path, problem, dropped ? " and was dropped" : "");
 }
 
-static bool rule_takes_version(const struct cbn__compiler_rule *rule, uint32_t version)
+bool cbn__rule_takes_major(const struct cbn__compiler_rule *rule, uint32_t major)
+{
+    return (rule->max_major == 0 || major <= rule->max_major) && (major >= 32 || !(rule->except_majors & 1u << major));
+}
+
+bool cbn__rule_takes_version(const struct cbn__compiler_rule *rule, uint32_t version)
 {
     return version >= rule->min_version && (rule->exact_version == 0 || version == rule->exact_version);
 }
@@ -103,7 +108,7 @@ static enum cbn__lookup judge(const struct search *search, struct cbn__store_ite
     }
     if (!cbn__blob_equal(entry->key_record, search->key_record))
         return CBN__LOOKUP_ABSENT; /* the hash is an index: another record may stand in its place */
-    if (!rule_takes_version(search->rule, entry->facts.compiler_version))
+    if (!cbn__rule_takes_version(search->rule, entry->facts.compiler_version))
         return CBN__LOOKUP_INCOMPATIBLE;
     return CBN__LOOKUP_HIT;
 }
@@ -180,9 +185,9 @@ enum cbn__lookup cbn__cabinet_search(struct cbn__cabinet *cabinet, struct cbn__b
     cbn__registry_check_pid();
     for (uint32_t i = 0; i < cabinet->layer_count && found != CBN__LOOKUP_HIT; i++) {
         search.layer = &cabinet->layers[i];
-        enum cbn__lookup verdict =
-            search.layer->pack ? cbn__pack_base_find(cabinet, search.layer, key_record, search.rule, ret_entry)
-                               : search_layer(&search, ret_entry);
+        enum cbn__lookup verdict = search.layer->pack
+                                       ? cbn__pack_base_find(cabinet, search.layer, key_record, search.rule, ret_entry)
+                                       : search_layer(&search, ret_entry);
         say_read_failure(&search, verdict);
         found = cbn__lookup_worse(found, verdict);
     }
@@ -318,7 +323,7 @@ static uint32_t seek_bytes(const char *prefix, uint8_t *bytes)
     return (digits + 1) / 2;
 }
 
-static bool has_prefix(const struct cbn__hash *key, const char *prefix)
+bool cbn__layer_key_begins(const struct cbn__hash *key, const char *prefix)
 {
     char text[CBN__HASH_TEXT_BYTES];
     cbn__hash_format(key, text);
@@ -332,7 +337,8 @@ static int32_t each_of_layer(struct cbn__cabinet *cabinet, const struct cbn__cab
     CBN__STORE_ITEM_AUTO item = {.value = CBN__BUF_INIT};
     item.key_bytes = seek_bytes(prefix, item.key);
     if (layer->pack)
-        return cbn__pack_base_each(layer, (struct cbn__blob){item.key, item.key_bytes}, prefix, each, user, ret_stopped);
+        return cbn__pack_base_each(layer, (struct cbn__blob){item.key, item.key_bytes}, prefix, each, user,
+                                   ret_stopped);
     for (;;) {
         int32_t status = cbn__store_next(layer->store, cabinet->lock_timeout_ms, &item);
         cbn__cabinet_tell_notes(cabinet, layer->store);
@@ -340,7 +346,7 @@ static int32_t each_of_layer(struct cbn__cabinet *cabinet, const struct cbn__cab
             return status == CBN_STATUS_NOT_FOUND ? CBN_STATUS_OK : status;
         struct cbn__store_key key = own_key(&item);
         struct cbn__hash hash = cbn__entry_key_hash(&key);
-        if (!has_prefix(&hash, prefix))
+        if (!cbn__layer_key_begins(&hash, prefix))
             return CBN_STATUS_OK;
         struct cbn__entry entry;
         const char *problem = decode(layer, &item, &entry);
@@ -353,7 +359,7 @@ static int32_t each_of_layer(struct cbn__cabinet *cabinet, const struct cbn__cab
     }
 }
 
-static int32_t cannot_read(const struct cbn__cabinet_layer *layer, int32_t status, struct cbn_error *err)
+int32_t cbn__layer_cannot_read(const struct cbn__cabinet_layer *layer, int32_t status, struct cbn_error *err)
 {
     return cbn__error_own(err, (enum cbn_status)status, "cannot read all of the cache layer %s (%s); try again",
                           layer->path, cbn_status_name(status));
@@ -366,7 +372,7 @@ int32_t cbn__cabinet_each(struct cbn__cabinet *cabinet, cbn__entry_fn each, void
     for (uint32_t i = 0; i < cabinet->layer_count && !stopped; i++) {
         int32_t status = each_of_layer(cabinet, &cabinet->layers[i], "", each, user, &stopped);
         if (status != CBN_STATUS_OK)
-            return cannot_read(&cabinet->layers[i], status, err);
+            return cbn__layer_cannot_read(&cabinet->layers[i], status, err);
     }
     return CBN_STATUS_OK;
 }
@@ -377,7 +383,7 @@ int32_t cbn__cabinet_each_of(struct cbn__cabinet *cabinet, uint32_t index, const
     bool stopped = false;
     cbn__registry_check_pid();
     int32_t status = each_of_layer(cabinet, &cabinet->layers[index], prefix, each, user, &stopped);
-    return status == CBN_STATUS_OK ? status : cannot_read(&cabinet->layers[index], status, err);
+    return status == CBN_STATUS_OK ? status : cbn__layer_cannot_read(&cabinet->layers[index], status, err);
 }
 
 int32_t cbn__cabinet_drop(struct cbn__cabinet *cabinet, const struct cbn__hash *key, struct cbn_error *err)

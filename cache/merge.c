@@ -31,12 +31,6 @@ struct merge {
     struct cursor cursors[1 + CBN__BASES_MAX];
 };
 
-static int32_t cannot_read(const struct cbn__cabinet_layer *layer, int32_t status, struct cbn_error *err)
-{
-    return cbn__error_own(err, (enum cbn_status)status, "cannot read all of the cache layer %s (%s); try again",
-                          layer->path, cbn_status_name(status));
-}
-
 static int32_t step_pack(struct cursor *cursor, struct cbn_error *err)
 {
     const struct cbn__pack *pack = cursor->layer->pack;
@@ -59,7 +53,7 @@ static int32_t step_store(struct merge *merge, struct cursor *cursor, struct cbn
         if (cursor->ended)
             return CBN_STATUS_OK;
         if (status != CBN_STATUS_OK)
-            return cannot_read(cursor->layer, status, err);
+            return cbn__layer_cannot_read(cursor->layer, status, err);
         if (cursor->item.key_bytes == sizeof(cursor->key.bytes))
             break;
         merge->damaged++;

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -78,16 +77,6 @@ static void tell_damage(const struct cbn__cabinet *cabinet, const struct cbn__ca
     cbn__sink_tell(&cabinet->sink, CBN_EVENT_DAMAGE, 0, "entry %s of %s is damaged (%s)", text, layer->path, problem);
 }
 
-static bool rule_takes(const struct cbn__compiler_rule *rule, uint32_t major)
-{
-    return (rule->max_major == 0 || major <= rule->max_major) && (major >= 32 || !(rule->except_majors & 1u << major));
-}
-
-static bool rule_takes_version(const struct cbn__compiler_rule *rule, uint32_t version)
-{
-    return version >= rule->min_version && (rule->exact_version == 0 || version == rule->exact_version);
-}
-
 /* One entry that the rule's majors let through. */
 static enum cbn__lookup try_row(const struct cbn__cabinet *cabinet, const struct cbn__cabinet_layer *layer,
                                 uint64_t row, struct cbn__blob key_record, const struct cbn__compiler_rule *rule,
@@ -103,7 +92,7 @@ static enum cbn__lookup try_row(const struct cbn__cabinet *cabinet, const struct
         verdict = CBN__LOOKUP_DAMAGED;
     else if (!cbn__blob_equal(entry.key_record, key_record))
         verdict = CBN__LOOKUP_ABSENT;
-    else if (!rule_takes_version(rule, entry.facts.compiler_version))
+    else if (!cbn__rule_takes_version(rule, entry.facts.compiler_version))
         verdict = CBN__LOOKUP_INCOMPATIBLE;
     if (verdict == CBN__LOOKUP_HIT) {
         entry.layer = layer->number;
@@ -136,18 +125,11 @@ enum cbn__lookup cbn__pack_base_find(const struct cbn__cabinet *cabinet, const s
     for (uint64_t row = end; row-- > first && found != CBN__LOOKUP_HIT;) {
         struct cbn__store_key key = cbn__pack_row(pack, row).key;
         enum cbn__lookup verdict = CBN__LOOKUP_INCOMPATIBLE;
-        if (rule_takes(rule, cbn__entry_key_major(&key)))
+        if (cbn__rule_takes_major(rule, cbn__entry_key_major(&key)))
             verdict = try_row(cabinet, layer, row, key_record, rule, ret_entry);
         found = cbn__lookup_worse(found, verdict);
     }
     return found;
-}
-
-static bool has_prefix(const struct cbn__hash *hash, const char *prefix)
-{
-    char text[CBN__HASH_TEXT_BYTES];
-    cbn__hash_format(hash, text);
-    return strncasecmp(text, prefix, strlen(prefix)) == 0;
 }
 
 int32_t cbn__pack_base_each(const struct cbn__cabinet_layer *layer, struct cbn__blob seek, const char *prefix,
@@ -159,7 +141,7 @@ int32_t cbn__pack_base_each(const struct cbn__cabinet_layer *layer, struct cbn__
         struct cbn__hash hash = cbn__entry_key_hash(&key);
         struct cbn__entry entry;
         const char *problem = NULL;
-        if (!has_prefix(&hash, prefix))
+        if (!cbn__layer_key_begins(&hash, prefix))
             return CBN_STATUS_OK;
         int32_t status = cbn__pack_read(pack, row, &entry, &problem, NULL);
         if (status != CBN_STATUS_OK)

@@ -8,6 +8,8 @@
 
 #include <nettle/sha2.h>
 
+#include "base/hash.h"
+
 #define PREFIX "sha256:"
 
 _Static_assert(sizeof(struct sha256_ctx) <= sizeof(struct cbn__sha256), "nettle's state has grown");
@@ -40,14 +42,6 @@ void cbn__sha256_format(const uint8_t digest[CBN__SHA256_BYTES], char ret_text[C
         (void)snprintf(ret_text + 2 * i, 3, "%02x", digest[i]);
 }
 
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 bool cbn__sha256_parse(const char *text, uint8_t ret_digest[CBN__SHA256_BYTES])
 {
     if (strncmp(text, PREFIX, strlen(PREFIX)) == 0)
@@ -55,7 +49,7 @@ bool cbn__sha256_parse(const char *text, uint8_t ret_digest[CBN__SHA256_BYTES])
     if (strlen(text) != 2 * (size_t)CBN__SHA256_BYTES)
         return false;
     for (size_t i = 0; i < CBN__SHA256_BYTES; i++) {
-        int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
+        int high = cbn__hash_digit(text[2 * i]), low = cbn__hash_digit(text[2 * i + 1]);
         if (high < 0 || low < 0)
             return false;
         ret_digest[i] = (uint8_t)(high << 4 | low);

@@ -234,12 +234,10 @@ static int32_t fetch(const struct question *question, uint32_t major, enum cbn__
     }
     struct cbn__entry entry = {.bytes = reply.bytes, .layer_path = question->tier->address.shown};
     const char *problem = judge(question, major, &entry);
-    const struct cbn__compiler_rule *rule = question->rule;
     if (problem) {
         *ret_found = CBN__LOOKUP_DAMAGED;
         refuse_value(question, major, cbn__buf_blob(&entry.bytes), 0, problem);
-    } else if (entry.facts.compiler_version < rule->min_version ||
-               (rule->exact_version && entry.facts.compiler_version != rule->exact_version)) {
+    } else if (!cbn__rule_takes_version(question->rule, entry.facts.compiler_version)) {
         *ret_found = CBN__LOOKUP_INCOMPATIBLE;
     } else {
         *ret_found = CBN__LOOKUP_HIT;
@@ -248,11 +246,6 @@ static int32_t fetch(const struct question *question, uint32_t major, enum cbn__
     }
     cbn__entry_done(&entry);
     return CBN_STATUS_OK;
-}
-
-static bool rule_takes(const struct cbn__compiler_rule *rule, uint32_t major)
-{
-    return (!rule->max_major || major <= rule->max_major) && (major >= 32 || !(rule->except_majors >> major & 1u));
 }
 
 /* The newest compiler first. */
@@ -267,7 +260,7 @@ static int32_t fetch_best(const struct question *question, enum cbn__lookup *ret
         uint32_t major = MAJOR_FIRST + i;
         if (size == 0)
             continue;
-        if (!rule_takes(question->rule, major))
+        if (!cbn__rule_takes_major(question->rule, major))
             is_incompatible = true;
         else if (size < 0)
             refuse_value(question, major, (struct cbn__blob){NULL, 0}, size, "it is no string");

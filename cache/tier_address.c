@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 
 #define PORT_DEFAULT "6379"
 #define PORT_MAX 65535u
@@ -52,14 +53,6 @@ static bool starts_with(struct part *rest, const char *prefix)
     return true;
 }
 
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* False: too long, a NUL, or a % without two digits. */
 static bool decode(struct part from, char ret_text[CBN__TIER_TEXT_BYTES])
 {
@@ -67,9 +60,9 @@ static bool decode(struct part from, char ret_text[CBN__TIER_TEXT_BYTES])
     for (size_t i = 0; i < from.size; i++) {
         int byte = (unsigned char)from.at[i];
         if (byte == '%') {
-            if (from.size - i < 3 || digit_of(from.at[i + 1]) < 0 || digit_of(from.at[i + 2]) < 0)
+            if (from.size - i < 3 || cbn__hash_digit(from.at[i + 1]) < 0 || cbn__hash_digit(from.at[i + 2]) < 0)
                 return false;
-            byte = digit_of(from.at[i + 1]) * 16 + digit_of(from.at[i + 2]);
+            byte = cbn__hash_digit(from.at[i + 1]) * 16 + cbn__hash_digit(from.at[i + 2]);
             i += 2;
         }
         if (byte == 0 || size + 1 >= CBN__TIER_TEXT_BYTES)

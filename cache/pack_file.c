@@ -65,6 +65,9 @@ int32_t cbn__pack_file_open(const char *path, int fd, struct cbn__pack_file *ret
         return ret_file->fd >= 0 ? CBN_STATUS_OK : cannot_make(path, errno, err);
     }
     /* Through a link its target is replaced, not the link. */
+    if (!exists && lstat(path, &present) == 0)
+        return cbn__error_own(err, CBN_STATUS_INVALID, "%s is a symbolic link that leads to nothing; name a file",
+                              path);
     ret_file->path = exists ? realpath(path, NULL) : strdup(path);
     if (!ret_file->path)
         return cannot_make(path, errno, err);

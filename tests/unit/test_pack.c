@@ -135,6 +135,11 @@ START_TEST(a_file_comes_to_be_whole_or_not_at_all)
     struct stat link;
     ck_assert(lstat(in(&scratch, "link"), &link) == 0 && S_ISLNK(link.st_mode));
     ck_assert_int_eq(count_files(scratch.path, "p"), 1);
+    /* Nor is a link replaced that leads nowhere. */
+    ck_assert_int_eq(unlink(in(&scratch, "p")), 0);
+    ck_assert_int_eq(cbn__pack_file_open(in(&scratch, "link"), -1, &file, &err), CBN_STATUS_INVALID);
+    cbn__pack_file_done(&file);
+    ck_assert(lstat(in(&scratch, "link"), &link) == 0 && S_ISLNK(link.st_mode));
     ck_assert_int_eq(cbn__pack_file_open(scratch.path, -1, &file, &err), CBN_STATUS_INVALID);
     cbn__pack_file_done(&file);
     ck_assert_int_eq(cbn__pack_file_open(in(&scratch, "no/where"), -1, &file, &err), CBN_STATUS_IO);

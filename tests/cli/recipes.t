@@ -13,6 +13,18 @@ The recipes of the README, as they stand there, with the NVRTC stand-in.
   request
   --tp 8 --arch sm_90a --ops fp8_gemm,fp8_quantize
 
+Baked anew under a narrow umask, from a config that only its owner reads: everybody may read all of it.
+
+  $ . ./environment; cp "$CONFIG" own.json; chmod 0400 own.json; umask 077
+  > for i in 1 2; do "$FLEET"/bake own.json 8 sm_90a again 2> told | tail -n 1; done; cmp baked/kernels.pack again/kernels.pack; stat -c '%a %n' again again/*
+  sha256 <SHA256>
+  sha256 <SHA256>
+  755 again
+  644 again/config.json
+  444 again/kernels.pack
+  644 again/kernels.pack.sha256
+  644 again/request
+
 Proven where nothing can be written and nothing compiles: no NVRTC, no HOME, a pack for reading only.
 
   $ . ./environment; export CUBINET_NVRTC=/nonexistent; "$FLEET"/prove baked; echo "exit $?"; ls .cache /nonexistent

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "cache/folder.h"
+#include "cache/pack_base.h"
 #include "cache/registry.h"
 
 #define MAX_BYTES_DEFAULT ((uint64_t)1 << 30)
@@ -125,7 +126,9 @@ static int32_t acquire_readable(struct opening *opening, struct cbn__store **ret
     return status;
 }
 
-static int32_t add_layer(struct opening *opening, struct cbn__store *store, struct cbn_error *err)
+/* Takes the store or the pack, also when it fails. */
+static int32_t add_layer(struct opening *opening, struct cbn__store *store, struct cbn__pack *pack,
+                         struct cbn_error *err)
 {
     struct cbn__cabinet *cabinet = opening->cabinet;
     struct cbn__cabinet_layer *layer = &cabinet->layers[cabinet->layer_count];
@@ -133,10 +136,13 @@ static int32_t add_layer(struct opening *opening, struct cbn__store *store, stru
         cabinet->layer_count && cabinet->layers[0].number == 0 ? cabinet->layer_count : cabinet->layer_count + 1;
     *layer = (struct cbn__cabinet_layer){.path = strdup(opening->path),
                                          .store = store,
+                                         .pack = pack,
                                          .number = opening->is_base ? bases : 0,
                                          .writable = opening->writable};
     if (!layer->path) {
-        cbn__registry_release(store, CLOSE_TIMEOUT_MS);
+        if (store)
+            cbn__registry_release(store, CLOSE_TIMEOUT_MS);
+        cbn__pack_close(pack);
         return cbn__error_no_memory(err);
     }
     cabinet->layer_count++;
@@ -153,7 +159,25 @@ static int32_t open_checked(struct opening *opening, struct cbn_error *err)
         return cbn__error_os(err, CBN_STATUS_IO, errno, "cannot resolve the cache folder %s", opening->path);
     int32_t status = acquire_readable(opening, &store, err);
     free(opening->resolved);
-    return status == CBN_STATUS_OK ? add_layer(opening, store, err) : status;
+    return status == CBN_STATUS_OK ? add_layer(opening, store, NULL, err) : status;
+}
+
+static int32_t open_folder(struct opening *opening, struct cbn_error *err)
+{
+    int32_t status = check_local(opening->path, err); /* first: nothing is made where nothing may be used */
+    if (status == CBN_STATUS_OK && !opening->is_base && !opening->options->read_only)
+        status = cbn__folder_create(opening->path, err);
+    if (status == CBN_STATUS_OK)
+        status = check_folder(opening, err);
+    return status == CBN_STATUS_OK ? open_checked(opening, err) : status;
+}
+
+static int32_t open_pack(struct opening *opening, struct cbn_error *err)
+{
+    struct cbn__pack *pack = NULL;
+    int32_t status = cbn__pack_base_open(opening->path, opening->options->trust_folder, &opening->cabinet->sink, &pack,
+                                         err);
+    return status == CBN_STATUS_OK ? add_layer(opening, NULL, pack, err) : status;
 }
 
 static int32_t open_layer(const struct cbn__cabinet_options *options, struct cbn__cabinet *cabinet, const char *path,
@@ -161,13 +185,8 @@ static int32_t open_layer(const struct cbn__cabinet_options *options, struct cbn
 {
     struct opening opening = {.options = options, .cabinet = cabinet, .path = path, .is_base = is_base};
     struct cbn_error why = {0};
-    int32_t status = check_local(path, &why); /* first: nothing is made where nothing may be used */
-    if (status == CBN_STATUS_OK && !is_base && !options->read_only)
-        status = cbn__folder_create(path, &why);
-    if (status == CBN_STATUS_OK)
-        status = check_folder(&opening, &why);
-    if (status == CBN_STATUS_OK)
-        status = open_checked(&opening, &why);
+    bool is_pack = is_base && cbn__pack_base_is_one(path);
+    int32_t status = is_pack ? open_pack(&opening, &why) : open_folder(&opening, &why);
     if (status == CBN_STATUS_OK)
         return status;
     cbn__sink_tell(&cabinet->sink, CBN_EVENT_NOTICE, status, "a cache layer is left out: %s", why.message);
@@ -202,6 +221,7 @@ int32_t cbn__cabinet_open(const struct cbn__cabinet_options *options, struct cbn
     if (!cabinet)
         return cbn__error_no_memory(err);
     cabinet->sink = options->sink;
+    cabinet->tier = options->tier;
     cabinet->lock_timeout_ms = options->lock_timeout_ms ? options->lock_timeout_ms : LOCK_TIMEOUT_MS_DEFAULT;
     struct cbn_error overlay_error = {0};
     if (options->overlay_path)
@@ -221,10 +241,14 @@ void cbn__cabinet_close(struct cbn__cabinet *cabinet)
     uint32_t timeout_ms = cabinet->lock_timeout_ms < CLOSE_TIMEOUT_MS ? cabinet->lock_timeout_ms : CLOSE_TIMEOUT_MS;
     cbn__registry_check_pid();
     for (uint32_t i = 0; i < cabinet->layer_count; i++) {
-        cbn__store_mend(cabinet->layers[i].store, timeout_ms);
-        cbn__cabinet_tell_notes(cabinet, cabinet->layers[i].store);
-        cbn__registry_release(cabinet->layers[i].store, timeout_ms);
-        free(cabinet->layers[i].path);
+        struct cbn__cabinet_layer *layer = &cabinet->layers[i];
+        if (layer->store) {
+            cbn__store_mend(layer->store, timeout_ms);
+            cbn__cabinet_tell_notes(cabinet, layer->store);
+            cbn__registry_release(layer->store, timeout_ms);
+        }
+        cbn__pack_close(layer->pack);
+        free(layer->path);
     }
     free(cabinet);
 }
@@ -246,6 +270,12 @@ int32_t cbn__cabinet_layer(struct cbn__cabinet *cabinet, uint32_t index, struct 
         return cbn__error_own(err, CBN_STATUS_NOT_FOUND, "layer %u of %u", index, cabinet->layer_count);
     const struct cbn__cabinet_layer *layer = &cabinet->layers[index];
     struct cbn__layer measured = {.path = layer->path, .is_base = layer->number != 0, .writable = layer->writable};
+    if (layer->pack) {
+        struct cbn__layer_stats stats = {.layer = measured};
+        cbn__pack_base_measure(layer, &stats);
+        *ret_layer = stats.layer;
+        return CBN_STATUS_OK;
+    }
     cbn__registry_check_pid();
     int32_t status = cbn__store_measure(layer->store, cabinet->lock_timeout_ms, &measured, err);
     cbn__cabinet_tell_notes(cabinet, layer->store);

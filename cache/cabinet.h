@@ -18,15 +18,17 @@
 #define CBN__BASES_MAX 16u
 
 struct cbn__cabinet;
+struct cbn__tier;
 
 struct cbn__cabinet_options {
     const char *overlay_path; /* NULL: no overlay; created (0700) when missing */
-    const char *const *base_paths;
+    const char *const *base_paths; /* folders; files are packs */
     uint32_t base_count;
     uint32_t lock_timeout_ms;
     uint64_t max_bytes; /* of the overlay's file */
     bool read_only;     /* open the overlay as a base */
     bool trust_folder;  /* skip the trust rules; said once as a notice */
+    struct cbn__tier *tier; /* NULL: none; borrowed, and closed after the cabinet */
     struct cbn__sink sink;
 };
 
@@ -55,6 +57,9 @@ struct cbn__compiler_rule {
     uint32_t exact_version; /* 0: any */
     uint32_t except_majors; /* bit i: major i was refused by the driver */
 };
+
+bool cbn__rule_takes_major(const struct cbn__compiler_rule *rule, uint32_t major);
+bool cbn__rule_takes_version(const struct cbn__compiler_rule *rule, uint32_t version);
 
 /* Everything about one build, beside the key. */
 struct cbn__entry_facts {
@@ -206,7 +211,10 @@ void cbn__flight_fail(struct cbn__cabinet *cabinet, const struct cbn__hash *key,
                       const struct cbn_error *err);
 /* Its build could not be stored: who waits builds at once. */
 void cbn__flight_drop(struct cbn__cabinet *cabinet, const struct cbn__hash *key);
-/* Somebody holds it just now: a hint for who has other keys to go on with. */
+/*
+ * Somebody holds it just now, on this host or, by its lease, in the fleet: a hint for who has other keys to go on with. A
+ * fleet's server is asked, once at most.
+ */
 bool cbn__flight_is_busy(struct cbn__cabinet *cabinet, const struct cbn__hash *key);
 
 /* What doctor says about a folder before it is opened. */

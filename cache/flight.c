@@ -48,7 +48,7 @@ static struct cbn__flight_node **find_node(struct cbn__flights *flights, const v
 }
 
 static struct cbn__flight_node *add_node(struct cbn__flights *flights, const void *domain, const struct cbn__hash *key,
-                                         const struct cbn__failure *before, bool before_known)
+                                         const struct cbn__failure *before, bool before_known, uint64_t deadline_ns)
 {
     struct cbn__flight_node *node = calloc(1, sizeof(*node));
     if (!node)
@@ -59,6 +59,7 @@ static struct cbn__flight_node *add_node(struct cbn__flights *flights, const voi
                                       .holder = pthread_self(),
                                       .before = *before,
                                       .before_known = before_known,
+                                      .claim = {.deadline_ns = deadline_ns, .entry = CBN__BUF_INIT},
                                       .fd = -1};
     flights->nodes = node;
     return node;
@@ -112,7 +113,7 @@ static int32_t enter_process(struct cbn__flights *flights, struct cbn__cabinet *
             return CBN_STATUS_TIMEOUT;
         (void)pthread_cond_clockwait(&flights->changed, &flights->mutex, CLOCK_MONOTONIC, &until);
     }
-    return add_node(flights, domain, key, &before, before_known) ? CBN_STATUS_OK : CBN_STATUS_NO_MEMORY;
+    return add_node(flights, domain, key, &before, before_known, deadline_ns) ? CBN_STATUS_OK : CBN_STATUS_NO_MEMORY;
 }
 
 /* Opened under the mutex, which fork takes: no description of a flight reaches a child unseen. */
@@ -219,21 +220,33 @@ int32_t cbn__flight_begin(struct cbn__cabinet *cabinet, const struct cbn__hash *
     return status;
 }
 
-void cbn__flight_end(struct cbn__flight *flight)
-{
-    if (!flight->held)
-        return;
-    leave(cbn__registry_flights(), domain_of(flight->cabinet), &flight->key, flight->fd);
-    flight->held = false;
-    flight->fd = -1;
-}
-
 /* Mutex held. The node of a flight that the calling thread holds, or NULL. */
 static struct cbn__flight_node *own_node(struct cbn__flights *flights, struct cbn__cabinet *cabinet,
                                          const struct cbn__hash *key)
 {
     struct cbn__flight_node *node = *find_node(flights, domain_of(cabinet), key);
     return node && pthread_equal(node->holder, pthread_self()) ? node : NULL;
+}
+
+struct cbn__claim *cbn__flight_claim(struct cbn__cabinet *cabinet, const struct cbn__hash *key)
+{
+    struct cbn__flights *flights = cbn__registry_flights();
+    (void)pthread_mutex_lock(&flights->mutex);
+    struct cbn__flight_node *node = own_node(flights, cabinet, key);
+    (void)pthread_mutex_unlock(&flights->mutex);
+    return node ? &node->claim : NULL; /* which only this thread's end of the flight takes away */
+}
+
+void cbn__flight_end(struct cbn__flight *flight)
+{
+    if (!flight->held)
+        return;
+    struct cbn__claim *held = cbn__flight_claim(flight->cabinet, &flight->key);
+    struct cbn__claim claim = held ? *held : (struct cbn__claim){.entry = CBN__BUF_INIT};
+    leave(cbn__registry_flights(), domain_of(flight->cabinet), &flight->key, flight->fd);
+    flight->held = false;
+    flight->fd = -1;
+    cbn__fleet_settle(flight->cabinet, &flight->key, &claim);
 }
 
 bool cbn__flight_inherit(struct cbn__cabinet *cabinet, const struct cbn__hash *key, uint32_t compiler,
@@ -296,5 +309,5 @@ bool cbn__flight_is_busy(struct cbn__cabinet *cabinet, const struct cbn__hash *k
     busy = busy || cbn__lock_is_write_locked(fd, byte_of(key));
     close_after_look(fd);
     (void)pthread_mutex_unlock(&flights->mutex);
-    return busy;
+    return busy || (cabinet->tier && cbn__tier_is_leased(cabinet->tier, key));
 }

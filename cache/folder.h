@@ -40,6 +40,11 @@ struct cbn__trust {
  * symbolic link of another user's, none into another user's folder.
  */
 void cbn__trust_folder(const char *path, struct cbn__trust *ret_trust);
+/*
+ * A pack, which is open as file: the same rules over the file and over the folder that it lies in. Reading is enough:
+ * whether the folder could be listed does not matter.
+ */
+void cbn__trust_pack(const char *path, const struct stat *file, struct cbn__trust *ret_trust);
 /* A file inside of a trusted folder: regular, not writable by everyone, an owner whom the folder's rules accept. */
 bool cbn__trust_file(const struct stat *file, const struct stat *folder, bool group_shared);
 

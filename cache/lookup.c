@@ -11,6 +11,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cache/fleet.h"
+#include "cache/pack_base.h"
 #include "cache/registry.h"
 #include "cache/space.h"
 
@@ -71,7 +73,12 @@ static void forget_damaged(const struct search *search, const struct cbn__store_
                    search->layer->path, problem, dropped ? " and was dropped" : "");
 }
 
-static bool rule_takes_version(const struct cbn__compiler_rule *rule, uint32_t version)
+bool cbn__rule_takes_major(const struct cbn__compiler_rule *rule, uint32_t major)
+{
+    return (rule->max_major == 0 || major <= rule->max_major) && (major >= 32 || !(rule->except_majors & 1u << major));
+}
+
+bool cbn__rule_takes_version(const struct cbn__compiler_rule *rule, uint32_t version)
 {
     return version >= rule->min_version && (rule->exact_version == 0 || version == rule->exact_version);
 }
@@ -101,12 +108,12 @@ static enum cbn__lookup judge(const struct search *search, struct cbn__store_ite
     }
     if (!cbn__blob_equal(entry->key_record, search->key_record))
         return CBN__LOOKUP_ABSENT; /* the hash is an index: another record may stand in its place */
-    if (!rule_takes_version(search->rule, entry->facts.compiler_version))
+    if (!cbn__rule_takes_version(search->rule, entry->facts.compiler_version))
         return CBN__LOOKUP_INCOMPATIBLE;
     return CBN__LOOKUP_HIT;
 }
 
-static enum cbn__lookup worse(enum cbn__lookup a, enum cbn__lookup b)
+enum cbn__lookup cbn__lookup_worse(enum cbn__lookup a, enum cbn__lookup b)
 {
     /* What the caller should hear of several misses, most telling first. */
     static const enum cbn__lookup order[] = {CBN__LOOKUP_HIT,  CBN__LOOKUP_DAMAGED, CBN__LOOKUP_INCOMPATIBLE,
@@ -134,7 +141,7 @@ static enum cbn__lookup search_layer(const struct search *search, struct cbn__en
         if (i == 0 && refused && status == CBN_STATUS_NOT_FOUND)
             return CBN__LOOKUP_INCOMPATIBLE;
         if (status != CBN_STATUS_OK)
-            return worse(found, lookup_of_status(status));
+            return cbn__lookup_worse(found, lookup_of_status(status));
         struct cbn__store_key key = own_key(&item);
         struct cbn__entry entry;
         enum cbn__lookup verdict = judge(search, &item, &entry);
@@ -143,7 +150,7 @@ static enum cbn__lookup search_layer(const struct search *search, struct cbn__en
             return CBN__LOOKUP_HIT;
         }
         cbn__entry_done(&entry);
-        found = worse(found, verdict);
+        found = cbn__lookup_worse(found, verdict);
         pick.below = cbn__entry_key_major(&key);
     }
     return found;
@@ -168,8 +175,8 @@ static void say_put_failure(struct cbn__cabinet *cabinet, const struct cbn_error
                        why->message);
 }
 
-static enum cbn__lookup search_layers(struct cbn__cabinet *cabinet, struct cbn__blob key_record,
-                                      const struct cbn__compiler_rule *rule, struct cbn__entry *ret_entry)
+enum cbn__lookup cbn__cabinet_search(struct cbn__cabinet *cabinet, struct cbn__blob key_record,
+                                     const struct cbn__compiler_rule *rule, struct cbn__entry *ret_entry)
 {
     static const struct cbn__compiler_rule any;
     struct search search = {
@@ -178,9 +185,11 @@ static enum cbn__lookup search_layers(struct cbn__cabinet *cabinet, struct cbn__
     cbn__registry_check_pid();
     for (uint32_t i = 0; i < cabinet->layer_count && found != CBN__LOOKUP_HIT; i++) {
         search.layer = &cabinet->layers[i];
-        enum cbn__lookup verdict = search_layer(&search, ret_entry);
+        enum cbn__lookup verdict = search.layer->pack
+                                       ? cbn__pack_base_find(cabinet, search.layer, key_record, search.rule, ret_entry)
+                                       : search_layer(&search, ret_entry);
         say_read_failure(&search, verdict);
-        found = worse(found, verdict);
+        found = cbn__lookup_worse(found, verdict);
     }
     return found;
 }
@@ -215,8 +224,10 @@ enum cbn__lookup cbn__cabinet_find(struct cbn__cabinet *cabinet, struct cbn__blo
                                    const struct cbn__compiler_rule *rule, struct cbn__entry *ret_entry)
 {
     struct cbn__entry entry;
-    enum cbn__lookup found = search_layers(cabinet, key_record, rule, &entry);
+    enum cbn__lookup found = cbn__cabinet_search(cabinet, key_record, rule, &entry);
     struct cbn__store *overlay = cbn__cabinet_overlay(cabinet);
+    if (found != CBN__LOOKUP_HIT && cabinet->tier)
+        found = cbn__fleet_find(cabinet, key_record, rule, found, &entry);
     if (overlay)
         count_lookup(overlay, found, &entry);
     if (found != CBN__LOOKUP_HIT)
@@ -234,7 +245,7 @@ enum cbn__lookup cbn__cabinet_probe(struct cbn__cabinet *cabinet, struct cbn__bl
                                     const struct cbn__compiler_rule *rule)
 {
     struct cbn__entry entry;
-    enum cbn__lookup found = search_layers(cabinet, key_record, rule, &entry);
+    enum cbn__lookup found = cbn__cabinet_search(cabinet, key_record, rule, &entry);
     if (found == CBN__LOOKUP_HIT)
         cbn__entry_done(&entry);
     return found;
@@ -254,8 +265,8 @@ static int32_t check_put(struct cbn__blob key_record, struct cbn__blob payload, 
     return CBN_STATUS_OK;
 }
 
-int32_t cbn__cabinet_put(struct cbn__cabinet *cabinet, struct cbn__blob key_record, struct cbn__blob payload,
-                         struct cbn__blob log, const struct cbn__entry_facts *facts, struct cbn_error *err)
+int32_t cbn__cabinet_store(struct cbn__cabinet *cabinet, struct cbn__blob key_record, struct cbn__blob payload,
+                           struct cbn__blob log, const struct cbn__entry_facts *facts, struct cbn_error *err)
 {
     struct cbn__store *overlay = cbn__cabinet_overlay(cabinet);
     if (!overlay)
@@ -285,6 +296,15 @@ int32_t cbn__cabinet_put(struct cbn__cabinet *cabinet, struct cbn__blob key_reco
     return status;
 }
 
+int32_t cbn__cabinet_put(struct cbn__cabinet *cabinet, struct cbn__blob key_record, struct cbn__blob payload,
+                         struct cbn__blob log, const struct cbn__entry_facts *facts, struct cbn_error *err)
+{
+    struct cbn__hash key = cbn__hash_blob(key_record);
+    int32_t status = cbn__cabinet_store(cabinet, key_record, payload, log, facts, err);
+    cbn__fleet_offer(cabinet, &key, key_record, payload, facts);
+    return status;
+}
+
 static const char *check_hash(const struct cbn__entry *entry, const struct cbn__hash *key)
 {
     struct cbn__hash hash = cbn__hash_blob(entry->key_record);
@@ -303,7 +323,7 @@ static uint32_t seek_bytes(const char *prefix, uint8_t *bytes)
     return (digits + 1) / 2;
 }
 
-static bool has_prefix(const struct cbn__hash *key, const char *prefix)
+bool cbn__layer_key_begins(const struct cbn__hash *key, const char *prefix)
 {
     char text[CBN__HASH_TEXT_BYTES];
     cbn__hash_format(key, text);
@@ -316,6 +336,9 @@ static int32_t each_of_layer(struct cbn__cabinet *cabinet, const struct cbn__cab
 {
     CBN__STORE_ITEM_AUTO item = {.value = CBN__BUF_INIT};
     item.key_bytes = seek_bytes(prefix, item.key);
+    if (layer->pack)
+        return cbn__pack_base_each(layer, (struct cbn__blob){item.key, item.key_bytes}, prefix, each, user,
+                                   ret_stopped);
     for (;;) {
         int32_t status = cbn__store_next(layer->store, cabinet->lock_timeout_ms, &item);
         cbn__cabinet_tell_notes(cabinet, layer->store);
@@ -323,7 +346,7 @@ static int32_t each_of_layer(struct cbn__cabinet *cabinet, const struct cbn__cab
             return status == CBN_STATUS_NOT_FOUND ? CBN_STATUS_OK : status;
         struct cbn__store_key key = own_key(&item);
         struct cbn__hash hash = cbn__entry_key_hash(&key);
-        if (!has_prefix(&hash, prefix))
+        if (!cbn__layer_key_begins(&hash, prefix))
             return CBN_STATUS_OK;
         struct cbn__entry entry;
         const char *problem = decode(layer, &item, &entry);
@@ -336,7 +359,7 @@ static int32_t each_of_layer(struct cbn__cabinet *cabinet, const struct cbn__cab
     }
 }
 
-static int32_t cannot_read(const struct cbn__cabinet_layer *layer, int32_t status, struct cbn_error *err)
+int32_t cbn__layer_cannot_read(const struct cbn__cabinet_layer *layer, int32_t status, struct cbn_error *err)
 {
     return cbn__error_own(err, (enum cbn_status)status, "cannot read all of the cache layer %s (%s); try again",
                           layer->path, cbn_status_name(status));
@@ -349,7 +372,7 @@ int32_t cbn__cabinet_each(struct cbn__cabinet *cabinet, cbn__entry_fn each, void
     for (uint32_t i = 0; i < cabinet->layer_count && !stopped; i++) {
         int32_t status = each_of_layer(cabinet, &cabinet->layers[i], "", each, user, &stopped);
         if (status != CBN_STATUS_OK)
-            return cannot_read(&cabinet->layers[i], status, err);
+            return cbn__layer_cannot_read(&cabinet->layers[i], status, err);
     }
     return CBN_STATUS_OK;
 }
@@ -360,7 +383,7 @@ int32_t cbn__cabinet_each_of(struct cbn__cabinet *cabinet, uint32_t index, const
     bool stopped = false;
     cbn__registry_check_pid();
     int32_t status = each_of_layer(cabinet, &cabinet->layers[index], prefix, each, user, &stopped);
-    return status == CBN_STATUS_OK ? status : cannot_read(&cabinet->layers[index], status, err);
+    return status == CBN_STATUS_OK ? status : cbn__layer_cannot_read(&cabinet->layers[index], status, err);
 }
 
 int32_t cbn__cabinet_drop(struct cbn__cabinet *cabinet, const struct cbn__hash *key, struct cbn_error *err)

@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "cache/tier_pool.h"
 
 static struct {
     pthread_mutex_t mutex;
     atomic_int pid;
     bool hooked;
     struct cbn__store *stores;
+    struct cbn__tier *tiers;
     struct cbn__flights flights;
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER,
               .flights = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}};
@@ -23,12 +25,16 @@ static void before_fork(void)
     (void)pthread_mutex_lock(&registry.mutex);
     for (struct cbn__store *store = registry.stores; store; store = store->next)
         cbn__store_fork_before(store);
+    for (struct cbn__tier *tier = registry.tiers; tier; tier = tier->next)
+        cbn__tier_fork_before(tier);
     (void)pthread_mutex_lock(&registry.flights.mutex);
 }
 
 static void unlock_after_fork(void)
 {
     (void)pthread_mutex_unlock(&registry.flights.mutex);
+    for (struct cbn__tier *tier = registry.tiers; tier; tier = tier->next)
+        cbn__tier_fork_after(tier);
     for (struct cbn__store *store = registry.stores; store; store = store->next)
         cbn__store_fork_after(store);
     (void)pthread_mutex_unlock(&registry.mutex);
@@ -42,6 +48,7 @@ static void forget_flights(void)
         struct cbn__flight_node *next = node->next;
         if (node->fd >= 0)
             (void)close(node->fd);
+        cbn__buf_done(&node->claim.entry); /* its lease is the parent's, too */
         free(node);
         node = next;
     }
@@ -56,6 +63,8 @@ static void start_over(void)
     forget_flights();
     for (struct cbn__store *store = registry.stores; store; store = store->next)
         cbn__store_fork_child(store);
+    for (struct cbn__tier *tier = registry.tiers; tier; tier = tier->next)
+        cbn__tier_fork_child(tier);
     (void)pthread_mutex_init(&registry.mutex, NULL);
 }
 
@@ -89,6 +98,30 @@ struct cbn__flights *cbn__registry_flights(void)
     (void)hook();
     (void)pthread_mutex_unlock(&registry.mutex);
     return &registry.flights;
+}
+
+bool cbn__registry_add_tier(struct cbn__tier *tier)
+{
+    cbn__registry_check_pid();
+    (void)pthread_mutex_lock(&registry.mutex);
+    bool hooked = hook();
+    if (hooked) {
+        tier->next = registry.tiers;
+        registry.tiers = tier;
+    }
+    (void)pthread_mutex_unlock(&registry.mutex);
+    return hooked;
+}
+
+void cbn__registry_remove_tier(struct cbn__tier *tier)
+{
+    (void)pthread_mutex_lock(&registry.mutex);
+    struct cbn__tier **link = &registry.tiers;
+    while (*link && *link != tier)
+        link = &(*link)->next;
+    if (*link)
+        *link = tier->next;
+    (void)pthread_mutex_unlock(&registry.mutex);
 }
 
 static struct cbn__store *find_store(const struct stat *folder, bool writable)

@@ -4,13 +4,15 @@
  * Owns the library's only mutable static, stamped with the pid, and its atfork hook: the child closes every lock
  * descriptor, forgets the flights and reopens its environments at their next use.
  *
- * Locks, in this order: registry.mutex; lock.mutex, usage.mutex, note_mutex of a store; flights.mutex. The registry's
+ * Locks, in this order: registry.mutex; lock.mutex, usage.mutex, note_mutex of a store; the mutex of a tier;
+ * flights.mutex. The registry's
  * is held for look-ups and opening of lock files only, never across LMDB, fsync or a wait.
  */
 #ifndef CBN_CACHE_REGISTRY_H
 #define CBN_CACHE_REGISTRY_H
 
 #include "cache/failure.h"
+#include "cache/fleet.h"
 #include "cache/store.h"
 
 struct cbn__flight_node {
@@ -20,6 +22,7 @@ struct cbn__flight_node {
     pthread_t holder;
     struct cbn__failure before; /* of the key, when the holder began to wait */
     bool before_known;
+    struct cbn__claim claim;
     int fd; /* -1: none yet, or none at all */
 };
 
@@ -44,5 +47,9 @@ void cbn__registry_release(struct cbn__store *store, uint32_t timeout_ms);
 /* Notices a child that no fork hook was run for (a bare clone). Call before a session. */
 void cbn__registry_check_pid(void);
 struct cbn__flights *cbn__registry_flights(void);
+
+/* From here on the tier's links are closed in a child of fork. False: there is no memory for the hook. */
+bool cbn__registry_add_tier(struct cbn__tier *tier);
+void cbn__registry_remove_tier(struct cbn__tier *tier);
 
 #endif

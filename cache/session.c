@@ -200,7 +200,10 @@ int32_t cbn__session_write_end(struct cbn__session *session, int code, struct cb
         (void)cbn__pages_read_meta(store->data_fd, &committed);
     }
     cbn__lock_release_exclusive(&store->lock);
-    if (sync_fd >= 0) {
+    if (sync_fd >= 0 && session->syncs_later) {
+        (void)sync_file_range(sync_fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+        (void)close(sync_fd);
+    } else if (sync_fd >= 0) {
         /* A failure leaves the mark, and what was lost does not verify. */
         if (committed.transaction != atomic_load(&store->synced) && fdatasync(sync_fd) == 0) {
             atomic_store(&store->synced, committed.transaction);

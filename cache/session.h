@@ -16,6 +16,7 @@ struct cbn__session {
     uint64_t map_bytes;
     uint32_t page_bytes;
     bool committed;
+    bool syncs_later; /* another session follows that syncs: only begin to write to the disk */
 };
 
 /*

@@ -2,8 +2,9 @@
  * One folder's LMDB environment. Sessions are short: lock, transaction, copy, release. Bytes are given out as copies
  * and verified by the caller; nothing here judges an entry.
  *
- * Files: session.c (begin, end), store.c (operations), space.c (room, eviction), runs.c (heads of runs), counters.c,
- * datafile.c (opening, checking, setting aside), mark.c, stamp.c (who wrote last), salvage.c, compact.c.
+ * Files: session.c (begin, end), store.c (operations), batch.c (many puts at once), space.c (room, eviction), runs.c
+ * (heads of runs), counters.c, datafile.c (opening, checking, setting aside), mark.c, stamp.c (who wrote last),
+ * salvage.c, compact.c.
  * Locks: see lock.h. The fields below "exclusive" change on the exclusive side only. No lock is held on return.
  */
 #ifndef CBN_CACHE_STORE_H
@@ -114,6 +115,18 @@ int32_t cbn__store_next(struct cbn__store *store, uint32_t timeout_ms, struct cb
 /* Stores, replacing. OK, TIMEOUT, LIMIT, IO, DAMAGED, NO_MEMORY. */
 int32_t cbn__store_put(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_key *key,
                        struct cbn__blob value, struct cbn_error *err);
+
+struct cbn__store_value {
+    struct cbn__store_key key;
+    struct cbn__blob bytes;
+};
+/*
+ * Stores all of them, replacing, under one lock: few enough that others can wait for it. They go in order; *ret_stored
+ * is how many were, also on failure. syncs_later: more follows; the last call, or the close, syncs. Statuses as of
+ * cbn__store_put. batch.c
+ */
+int32_t cbn__store_put_many(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__store_value *values,
+                            size_t count, bool syncs_later, size_t *ret_stored, struct cbn_error *err);
 
 /* Drops every entry of the hash. OK, NOT_FOUND, TIMEOUT, IO, ... */
 int32_t cbn__store_drop(struct cbn__store *store, uint32_t timeout_ms, const struct cbn__hash *hash,

@@ -146,6 +146,46 @@ void cbn__trust_folder(const char *path, struct cbn__trust *ret_trust)
     free(resolved);
 }
 
+static void judge_pack(const char *path, const char *resolved, const struct stat *file, const struct stat *folder,
+                       struct cbn__trust *trust)
+{
+    bool via_link = false;
+    bool links_own = links_are_own(path, &via_link);
+    trust->group_shared = folder->st_mode & S_IWGRP && in_group(folder->st_gid);
+    bool folder_own = own_or_root(folder->st_uid);
+    bool file_own = own_or_root(file->st_uid) ||
+                    (trust->group_shared && file->st_mode & S_IWGRP && file->st_gid == folder->st_gid);
+    if (file->st_mode & S_IWOTH)
+        refuse(trust, "everyone can write it", "run chmod o-w '%.120s', " OVERRIDE, resolved);
+    else if (!links_own)
+        refuse(trust, "it is reached through a symbolic link that another user owns",
+               "name the file '%.100s' itself, " OVERRIDE, resolved);
+    else if (!file_own || (!folder_own && !trust->group_shared))
+        refuse(trust, file_own ? "another user owns the folder that it lies in" : "another user owns it",
+               "have it as a file of root or your own, in place of '%.100s', " OVERRIDE, resolved);
+    else if (!folder_own && via_link)
+        refuse(trust, "a symbolic link leads into a folder that another user owns", "name '%.100s' itself, " OVERRIDE,
+               resolved);
+    else if (!parents_are_safe(resolved))
+        refuse(trust, "everyone can write a folder above it, and so replace it",
+               "run chmod o-w (or +t) on the folders above '%.100s', " OVERRIDE, resolved);
+}
+
+void cbn__trust_pack(const char *path, const struct stat *file, struct cbn__trust *ret_trust)
+{
+    *ret_trust = (struct cbn__trust){.trusted = true};
+    struct stat folder;
+    char *resolved = realpath(path, NULL);
+    char *slash = resolved ? strrchr(resolved, '/') : NULL;
+    char *parent = slash ? strndup(resolved, slash == resolved ? 1 : (size_t)(slash - resolved)) : NULL;
+    if (!parent || stat(parent, &folder) != 0)
+        refuse(ret_trust, "it cannot be looked at", "make '%.150s' readable for this user", path);
+    else
+        judge_pack(path, resolved, file, &folder, ret_trust);
+    free(parent);
+    free(resolved);
+}
+
 bool cbn__trust_file(const struct stat *file, const struct stat *folder, bool group_shared)
 {
     if (!S_ISREG(file->st_mode) || file->st_mode & S_IWOTH)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "cache/pack_base.h"
 #include "cache/registry.h"
 #include "cache/runs.h"
 #include "cache/space.h"
@@ -161,6 +162,11 @@ int32_t cbn__cabinet_layer_stats(struct cbn__cabinet *cabinet, uint32_t index, s
     const struct cbn__cabinet_layer *layer = &cabinet->layers[index];
     struct cbn__layer_stats stats = {
         .layer = {.path = layer->path, .is_base = layer->number != 0, .writable = layer->writable}};
+    if (layer->pack) {
+        cbn__pack_base_measure(layer, &stats);
+        *ret_stats = stats;
+        return CBN_STATUS_OK;
+    }
     cbn__registry_check_pid();
     int32_t status = cbn__store_stats(layer->store, cabinet->lock_timeout_ms, &stats, err);
     cbn__cabinet_tell_notes(cabinet, layer->store);

@@ -154,7 +154,15 @@ CBN_EXPORT int32_t cbn_cabinet_pin(struct cbn_runtime *runtime, const char *key_
     X(puts, "entries stored")                                                                                          \
     X(evictions, "entries evicted to make room")                                                                       \
     X(compile_ms_spent, "milliseconds of building that the entries stored cost")                                       \
-    X(compile_ms_saved, "milliseconds of building that hits made needless")
+    X(compile_ms_saved, "milliseconds of building that hits made needless")                                            \
+    X(fleet_hits, "kernels pulled from the fleet's server")                                                            \
+    X(fleet_misses, "questions that the fleet's server had no kernel for")                                             \
+    X(fleet_refused, "values of the fleet's server that did not verify")                                               \
+    X(fleet_failures, "questions that the fleet's server did not answer")                                              \
+    X(fleet_skipped, "look-ups that left the fleet's server alone after a failure")                                    \
+    X(fleet_pushes, "kernels stored on the fleet's server")                                                            \
+    X(fleet_pushes_dropped, "kernels that the fleet's server did not take")                                            \
+    X(fleet_waits, "builds left to another machine")
 
 struct cbn_layer_stats {
     uint32_t size;
@@ -168,6 +176,72 @@ struct cbn_layer_stats {
     CBN_LAYER_STAT_MAP(CBN_X)
 #undef CBN_X
 };
+
+/* Which entries go into a pack: those that match every filter that is set. */
+struct cbn_pack_options {
+    uint32_t size;
+    uint32_t arch;           /* 0: any */
+    const char *op;          /* NULL: any */
+    const char *kernel;      /* NULL: any */
+    const char *const *keys; /* 32 hex digits each, in any order; NULL: any */
+    uint32_t key_count;
+    int32_t fd;              /* where no path is given: written to, front to back, and left open; -1: none */
+};
+
+#define CBN_PACK_OPTIONS_INIT {sizeof(struct cbn_pack_options), 0, NULL, NULL, NULL, 0, -1}
+
+#define CBN_DIGEST_TEXT_BYTES 72 /* 64 hex digits of a SHA-256, and zeros */
+
+struct cbn_pack_result {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t entries;
+    uint64_t bytes;                     /* of the whole file */
+    uint64_t damaged;                   /* entries that no layer holds sound: they are not in the pack */
+    char digest[CBN_DIGEST_TEXT_BYTES]; /* SHA-256 of the whole file, as sha256sum prints it */
+};
+
+/*
+ * Writes one file with the entries of all layers, each once, from the uppermost layer in which it verifies. The same
+ * kernels give the same bytes, whichever cache they come from. A path is written beside its place, synced and renamed:
+ * it is whole or as it was before; path NULL: to options->fd. A pack serves as a read-only base in place (base_dirs may
+ * name files), on any filesystem. Statuses: OK, INVALID, NOT_FOUND (no entry matches, or of keys one that no layer
+ * holds; nothing is left at the path, and a stream is cut, which no reader takes), TIMEOUT, LIMIT, IO. SIGPIPE is the
+ * caller's to ignore.
+ * A second thread hashes meanwhile. thread: any; blocks: disk; capture: no
+ */
+CBN_EXPORT int32_t cbn_cabinet_pack(struct cbn_runtime *runtime, const char *path,
+                                    const struct cbn_pack_options *options, struct cbn_pack_result *ret_result,
+                                    struct cbn_error *err);
+
+struct cbn_unpack_options {
+    uint32_t size;
+    int32_t fd;                /* where no path is given: read to its end, and left open; -1: none */
+    const char *expect_digest; /* 64 hex digits, "sha256:" may stand before; NULL: any whole pack */
+};
+
+#define CBN_UNPACK_OPTIONS_INIT {sizeof(struct cbn_unpack_options), -1, NULL}
+
+struct cbn_unpack_result {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t entries;                   /* of the pack */
+    uint64_t stored;                    /* of those, put into the overlay */
+    uint64_t already;                   /* it held the same kernel; what it knows of its use stays */
+    uint64_t bytes;                     /* of the file */
+    char digest[CBN_DIGEST_TEXT_BYTES]; /* as cbn_pack_result has it */
+};
+
+/*
+ * Stores a pack's entries in the overlay. Nothing is taken before the whole was read and verified, every entry and the
+ * digest; a stream waits meanwhile in a file without a name in the cache folder. Statuses: OK; DAMAGED (cut, altered,
+ * no pack, or of another digest than expected: nothing was stored), UNSUPPORTED (another format), INVALID, NOT_FOUND
+ * (no writable overlay), LIMIT (does not fit into max_bytes), TIMEOUT, IO (some may be stored by then).
+ * A second thread hashes and stores meanwhile. thread: any; blocks: disk; capture: no
+ */
+CBN_EXPORT int32_t cbn_cabinet_unpack(struct cbn_runtime *runtime, const char *path,
+                                      const struct cbn_unpack_options *options, struct cbn_unpack_result *ret_result,
+                                      struct cbn_error *err);
 
 typedef void (*cbn_layer_stats_fn)(void *user, const struct cbn_layer_stats *stats);
 

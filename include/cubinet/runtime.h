@@ -48,7 +48,8 @@ typedef void (*cbn_event_fn)(void *user, const struct cbn_event *event);
  * two, one on a filesystem not known to be local falls back to /var/tmp/cubinet-UID (said once).
  * base_dirs: CUBINET_BASES (colon list). nvrtc_path: CUBINET_NVRTC, then the loader's path, the usual toolkit
  * folders, a Python environment's nvidia folder. cuda_path: CUBINET_CUDA, then libcuda.so.1.
- * policy / disable / enable: CUBINET_POLICY, CUBINET_DISABLE, CUBINET_ENABLE.
+ * policy / disable / enable: CUBINET_POLICY, CUBINET_DISABLE, CUBINET_ENABLE. fleet: CUBINET_FLEET; a URL that is none
+ * is INVALID, one that this library cannot use is UNSUPPORTED.
  */
 struct cbn_runtime_options {
     uint32_t size;
@@ -70,17 +71,19 @@ struct cbn_runtime_options {
     const char *enable;
     cbn_event_fn event;
     void *event_user;
+    const char *fleet;          /* URL of a server that a fleet shares, see README; NULL: CUBINET_FLEET, else none */
 };
 
 #define CBN_RUNTIME_OPTIONS_INIT                                                                                       \
     {                                                                                                                  \
         sizeof(struct cbn_runtime_options), 0, NULL, NULL, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL,    \
-            NULL, NULL                                                                                                 \
+            NULL, NULL, NULL                                                                                           \
     }
 
 /*
  * Creates a runtime. Opens the cache folder (created with mode 0700 when missing) and its bases; opens neither the
- * driver nor NVRTC. options may be NULL. Expected statuses: OK, INVALID, NO_MEMORY; UNTRUSTED and IO only with
+ * driver nor NVRTC, and asks no server. options may be NULL. Expected statuses: OK, INVALID, NO_MEMORY, UNSUPPORTED (a
+ * fleet that this library cannot reach); UNTRUSTED and IO only with
  * CBN_RUNTIME_CACHE_REQUIRED (otherwise one NOTICE event and a runtime that compiles to memory).
  * thread: any; blocks: disk; capture: no
  */
@@ -112,7 +115,15 @@ CBN_EXPORT void cbn_runtime_destroy(struct cbn_runtime *runtime);
     X(flight_waits, "builds left to another thread or process")                                                        \
     X(puts, "entries stored")                                                                                          \
     X(puts_dropped, "entries that could not be stored")                                                                \
-    X(loads, "kernels loaded into the driver")
+    X(loads, "kernels loaded into the driver")                                                                         \
+    X(fleet_hits, "kernels pulled from the fleet's server")                                                            \
+    X(fleet_misses, "questions that the fleet's server had no kernel for")                                             \
+    X(fleet_refused, "values of the fleet's server that did not verify")                                               \
+    X(fleet_failures, "questions that the fleet's server did not answer")                                              \
+    X(fleet_skipped, "look-ups that left the fleet's server alone after a failure")                                    \
+    X(fleet_pushes, "kernels stored on the fleet's server")                                                            \
+    X(fleet_pushes_dropped, "kernels that the fleet's server did not take")                                            \
+    X(fleet_waits, "builds left to another machine")
 
 struct cbn_stats {
     uint32_t size;

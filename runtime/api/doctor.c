@@ -8,6 +8,7 @@
 
 #include "api/settings.h"
 #include "cache/folder.h"
+#include "cache/pack_base.h"
 
 struct doctor {
     struct cbn_runtime *runtime;
@@ -100,6 +101,32 @@ static void check_folder(const struct doctor *doctor, const char *name, const ch
     tell(doctor, name, right ? FINDING_RIGHT : FINDING_WRONG, detail, right ? "" : report.mend);
 }
 
+static void check_pack(const struct doctor *doctor, const char *path)
+{
+    struct cbn_error error = {0};
+    uint64_t entries = 0;
+    char detail[1024];
+    bool trust = (doctor->runtime->flags & CBN_RUNTIME_TRUST_FOLDER) != 0;
+    int32_t status = cbn__pack_base_inspect(path, trust, &entries, &error);
+    (void)snprintf(detail, sizeof(detail), "%s: a pack of %llu entries, read in place", path,
+                   (unsigned long long)entries);
+    if (status == CBN_STATUS_OK)
+        tell(doctor, "base-pack", FINDING_RIGHT, detail, "");
+    else
+        tell(doctor, "base-pack", FINDING_WRONG, error.message,
+             status == CBN_STATUS_UNTRUSTED
+                 ? "have it as a file of root or of this user, or override with --trust-folder (CBN_RUNTIME_TRUST_FOLDER)"
+                 : "fetch it again, or pack it anew with this release");
+}
+
+static void check_base(const struct doctor *doctor, const char *path)
+{
+    if (cbn__pack_base_is_one(path))
+        check_pack(doctor, path);
+    else
+        check_folder(doctor, "base-folder", path, doctor->runtime->settings.bases.origin, false);
+}
+
 static void check_lock(const struct doctor *doctor, const char *path)
 {
     struct cbn_error error = {0};
@@ -139,6 +166,30 @@ static void check_layers(const struct doctor *doctor)
              "name a cache folder with --cache or CUBINET_CACHE");
 }
 
+static void check_fleet(const struct doctor *doctor)
+{
+    struct cbn_fleet_info info = CBN_FLEET_INFO_INIT;
+    struct cbn_error error = {0};
+    char detail[1024];
+    int32_t status = cbn_fleet_inspect(doctor->runtime, &info, &error);
+    if (status == CBN_STATUS_NOT_FOUND)
+        return;
+    if (status != CBN_STATUS_OK) {
+        (void)snprintf(detail, sizeof(detail), "%s: %s", info.url, error.message);
+        tell(doctor, "fleet", FINDING_WRONG, detail,
+             "start the server, or mend address and password in CUBINET_FLEET; until then kernels come from folders and "
+             "builds");
+        return;
+    }
+    (void)snprintf(detail, sizeof(detail), "%s: %s, %llu keys, %llu MiB in use, bound %llu MiB%s, eviction %s%s",
+                   info.url, info.server, (unsigned long long)info.keys, (unsigned long long)(info.used_bytes >> 20),
+                   (unsigned long long)(info.max_bytes >> 20), info.max_bytes ? "" : " (none)",
+                   info.eviction[0] ? info.eviction : "unknown", info.read_only ? ", a replica" : "");
+    tell(doctor, "fleet", info.read_only ? FINDING_WRONG : FINDING_RIGHT, detail,
+         info.read_only ? "name the primary server: a replica takes no kernels, and its machines build each for itself"
+                        : "");
+}
+
 int32_t cbn_doctor(struct cbn_runtime *runtime, cbn_doctor_fn check, void *user, struct cbn_error *err)
 {
     if (!runtime || !check)
@@ -152,7 +203,8 @@ int32_t cbn_doctor(struct cbn_runtime *runtime, cbn_doctor_fn check, void *user,
     if (runtime->settings.cache_dir.value)
         check_lock(&doctor, runtime->settings.cache_dir.value);
     for (uint32_t i = 0; i < runtime->base_count; i++)
-        check_folder(&doctor, "base-folder", runtime->base_dirs[i], runtime->settings.bases.origin, false);
+        check_base(&doctor, runtime->base_dirs[i]);
     check_layers(&doctor);
+    check_fleet(&doctor);
     return CBN_STATUS_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "api/settings.h"
 #include "base/args.h"
+#include "cache/tier.h"
 #include "jit/embedded.h"
 
 /* A family that lacks the runtime's policy (a caller's own) keeps its default. */
@@ -43,6 +44,7 @@ static int32_t open_cabinet(struct cbn_runtime *runtime, struct cbn_error *err)
         .max_bytes = runtime->max_bytes,
         .read_only = (runtime->flags & CBN_RUNTIME_READ_ONLY) != 0,
         .trust_folder = (runtime->flags & CBN_RUNTIME_TRUST_FOLDER) != 0,
+        .tier = runtime->tier,
         .sink = runtime->sink,
     };
     int32_t status = cbn__cabinet_open(&options, &runtime->cabinet, err);
@@ -123,6 +125,7 @@ void cbn_runtime_destroy(struct cbn_runtime *runtime)
         return;
     cbn__kernel_map_destroy(runtime->kernels);
     cbn__cabinet_close(runtime->cabinet);
+    cbn__tier_close(runtime->tier);
     cbn__builder_destroy(runtime->builder);
     for (uint32_t i = 0; i < CBN__FAMILIES_MAX; i++)
         cbn__family_destroy(runtime->families[i]);
@@ -173,11 +176,25 @@ int32_t cbn_family_register(struct cbn_runtime *runtime, const struct cbn_family
     return status;
 }
 
+/* A pull is counted by the tier, and by who asked as found below the writable layer, which bases alone are. */
+static void add_fleet(const struct cbn_runtime *runtime, struct cbn_stats *stats)
+{
+    struct cbn__tier_counters counters;
+    cbn__tier_counters(runtime->tier, &counters);
+#define CBN_X(name, text) stats->fleet_##name = counters.name;
+    CBN_FLEET_STAT_MAP(CBN_X)
+#undef CBN_X
+    /* The pull is counted a moment before. */
+    stats->base_hits -= stats->base_hits < counters.hits ? stats->base_hits : counters.hits;
+}
+
 void cbn_runtime_stats(const struct cbn_runtime *runtime, struct cbn_stats *ret_stats)
 {
     struct cbn_stats stats = {.size = sizeof(stats)};
 #define CBN_X(name, text) stats.name = atomic_load_explicit(&runtime->stats.name, memory_order_relaxed);
     CBN_STAT_MAP(CBN_X)
 #undef CBN_X
+    if (runtime->tier)
+        add_fleet(runtime, &stats);
     cbn__args_give(ret_stats, &stats, sizeof(stats));
 }

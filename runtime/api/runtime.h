@@ -43,8 +43,10 @@ struct cbn_runtime {
     char *base_dirs[CBN__BASES_MAX];
     struct cbn__sink sink;
     struct {
-        struct cbn__setting cache_dir, bases, nvrtc_path, cuda_path, builder_path, policy, disable, enable;
+        struct cbn__setting cache_dir, bases, nvrtc_path, cuda_path, builder_path, policy, disable, enable,
+            fleet;
     } settings;
+    struct cbn__tier *tier;       /* NULL: no fleet */
     struct cbn__cabinet *cabinet; /* never NULL after create; may have no layer */
     struct cbn__builder *builder;
     uint32_t family_count;

@@ -9,6 +9,7 @@
 
 #include "base/env.h"
 #include "cache/folder.h"
+#include "cache/tier.h"
 
 #define DEFAULT_MAX_BYTES (1ull << 30)
 #define DEFAULT_LOCK_TIMEOUT_MS 2000u
@@ -116,6 +117,22 @@ static void choose_numbers(struct cbn_runtime *runtime, const struct cbn_runtime
     runtime->sink = (struct cbn__sink){options->event, options->event_user};
 }
 
+/* The tier keeps the URL; what is left here, and shown, is without the password. */
+static int32_t open_tier(struct cbn_runtime *runtime, struct cbn_error *err)
+{
+    struct cbn__setting *setting = &runtime->settings.fleet;
+    if (!setting->value || !setting->value[0])
+        return CBN_STATUS_OK;
+    int32_t status = cbn__tier_open(setting->value, &runtime->sink, &runtime->tier, err);
+    explicit_bzero(setting->value, strlen(setting->value));
+    free(setting->value);
+    setting->value = NULL;
+    if (status != CBN_STATUS_OK)
+        return status;
+    setting->value = strdup(cbn__tier_address(runtime->tier)->shown);
+    return setting->value ? CBN_STATUS_OK : cbn__error_no_memory(err);
+}
+
 int32_t cbn__settings_resolve(struct cbn_runtime *runtime, const struct cbn_runtime_options *options,
                               struct cbn_error *err)
 {
@@ -136,6 +153,7 @@ int32_t cbn__settings_resolve(struct cbn_runtime *runtime, const struct cbn_runt
               choose(&settings->policy, options->policy, CBN__ENV_POLICY, use_env) &&
               choose(&settings->disable, options->disable, CBN__ENV_DISABLE, use_env) &&
               choose(&settings->enable, options->enable, CBN__ENV_ENABLE, use_env) &&
+              choose(&settings->fleet, options->fleet, CBN__ENV_FLEET, use_env) &&
               choose(&settings->builder_path, options->builder_path, CBN__ENV_CACHE, false);
     if (ok && options->flags & CBN_RUNTIME_MEMORY_ONLY) {
         settings->cache_dir.origin = "memory only";
@@ -146,7 +164,8 @@ int32_t cbn__settings_resolve(struct cbn_runtime *runtime, const struct cbn_runt
     }
     if (!ok)
         return cbn__error_no_memory(err);
-    return choose_bases(runtime, options, use_env, err);
+    int32_t status = open_tier(runtime, err);
+    return status == CBN_STATUS_OK ? choose_bases(runtime, options, use_env, err) : status;
 }
 
 void cbn__settings_done(struct cbn_runtime *runtime)
@@ -168,6 +187,7 @@ void cbn_runtime_settings(const struct cbn_runtime *runtime, cbn_setting_fn sett
         {"nvrtc_path", &runtime->settings.nvrtc_path},     {"cuda_path", &runtime->settings.cuda_path},
         {"builder_path", &runtime->settings.builder_path}, {"policy", &runtime->settings.policy},
         {"disable", &runtime->settings.disable},           {"enable", &runtime->settings.enable},
+        {"fleet", &runtime->settings.fleet},
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         setting(user, texts[i].name, texts[i].setting->value ? texts[i].setting->value : "", texts[i].setting->origin);

@@ -15,6 +15,7 @@
     X(POLICY, "CUBINET_POLICY")                                                                                        \
     X(DISABLE, "CUBINET_DISABLE")                                                                                      \
     X(ENABLE, "CUBINET_ENABLE")                                                                                        \
+    X(FLEET, "CUBINET_FLEET")                                                                                          \
     X(XDG_CACHE_HOME, "XDG_CACHE_HOME")                                                                                \
     X(HOME, "HOME")                                                                                                    \
     X(CUDA_HOME, "CUDA_HOME")                                                                                          \

@@ -48,6 +48,14 @@ void cbn__hash_format(const struct cbn__hash *hash, char ret_text[CBN__HASH_TEXT
     ret_text[2 * (size_t)CBN__HASH_BYTES] = 0;
 }
 
+int cbn__hash_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 uint64_t cbn__hash_64(struct cbn__blob blob)
 {
     return XXH3_64bits(blob.data, blob.size);

@@ -16,7 +16,10 @@
     X(cbn_fp8_gemm_plan_options, CBN_FP8_GEMM_PLAN_OPTIONS_INIT)                                                       \
     X(cbn_fp8_gemm_run_args, CBN_FP8_GEMM_RUN_ARGS_INIT)                                                               \
     X(cbn_launch_args, CBN_LAUNCH_ARGS_INIT)                                                                           \
-    X(cbn_prune_options, CBN_PRUNE_OPTIONS_INIT)
+    X(cbn_fleet_info, CBN_FLEET_INFO_INIT)                                                                             \
+    X(cbn_prune_options, CBN_PRUNE_OPTIONS_INIT)                                                                       \
+    X(cbn_pack_options, CBN_PACK_OPTIONS_INIT)                                                                         \
+    X(cbn_unpack_options, CBN_UNPACK_OPTIONS_INIT)
 
 int main(void)
 {

@@ -90,6 +90,8 @@ DEFAULTS(cbn_query, CBN_QUERY_INIT)
 DEFAULTS(cbn_runtime_options, CBN_RUNTIME_OPTIONS_INIT)
 DEFAULTS(cbn_model_options, CBN_MODEL_OPTIONS_INIT)
 DEFAULTS(cbn_prune_options, CBN_PRUNE_OPTIONS_INIT)
+DEFAULTS(cbn_pack_options, CBN_PACK_OPTIONS_INIT)
+DEFAULTS(cbn_unpack_options, CBN_UNPACK_OPTIONS_INIT)
 DEFAULTS(cbn_warm_options, {.size = sizeof(struct cbn_warm_options)})
 DEFAULTS(cbn_family, {.size = sizeof(struct cbn_family)})
 
@@ -355,6 +357,7 @@ static const size_t runtime_cuts[] = {AT(cbn_runtime_options, flags),
                                       AT(cbn_runtime_options, enable),
                                       AT(cbn_runtime_options, event),
                                       AT(cbn_runtime_options, event_user),
+                                      AT(cbn_runtime_options, fleet),
                                       0};
 
 static void ignore_event(void *user, const struct cbn_event *event)
@@ -470,6 +473,62 @@ static void prune_call(const void *given, struct outcome *outcome)
     ck_assert(outcome->status == CBN_STATUS_OK || result.kept == 97);
 }
 
+static const size_t pack_cuts[] = {AT(cbn_pack_options, arch),
+                                   AT(cbn_pack_options, op),
+                                   AT(cbn_pack_options, kernel),
+                                   AT(cbn_pack_options, keys),
+                                   AT(cbn_pack_options, key_count),
+                                   AT(cbn_pack_options, fd),
+                                   0};
+
+static const char *pack_path(void)
+{
+    static char path[PATH_MAX];
+    (void)snprintf(path, sizeof(path), "%.4000s/sizes.pack", shared_folder);
+    return path;
+}
+
+static const void *pack_whole(void)
+{
+    static const char *const keys[] = {"00112233445566778899aabbccddeeff"};
+    WHOLE(cbn_pack_options, {sizeof(struct cbn_pack_options), CBN_ARCH(90, 'a'), "fp8_gemm", "wgmma", keys, 1, -1})
+}
+
+static void call_once(void)
+{
+    struct cbn_error err = {0};
+    ck_assert_msg(cbn_fp8_gemm(runtime, gemm_whole(), stream, &err) == CBN_STATUS_OK, "%s", err.message);
+}
+
+static void pack_call(const void *given, struct outcome *outcome)
+{
+    struct cbn_error err = {0};
+    struct cbn_pack_result result = {.size = sizeof(result), .entries = 96};
+    call_once();
+    note_status(outcome, cbn_cabinet_pack(runtime, pack_path(), given, &result, &err), &err);
+    see(outcome, "%llu %s", (unsigned long long)result.entries, result.digest);
+    ck_assert(outcome->status == CBN_STATUS_OK || result.entries == 96);
+}
+
+static const size_t unpack_cuts[] = {AT(cbn_unpack_options, fd), AT(cbn_unpack_options, expect_digest), 0};
+
+static const void *unpack_whole(void)
+{
+    WHOLE(cbn_unpack_options, {sizeof(struct cbn_unpack_options), -1,
+                               "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"})
+}
+
+static void unpack_call(const void *given, struct outcome *outcome)
+{
+    struct cbn_error err = {0};
+    struct cbn_unpack_result result = {.size = sizeof(result), .entries = 95};
+    call_once();
+    ck_assert_int_eq(cbn_cabinet_pack(runtime, pack_path(), NULL, NULL, NULL), CBN_STATUS_OK);
+    note_status(outcome, cbn_cabinet_unpack(runtime, pack_path(), given, &result, &err), &err);
+    see(outcome, "%llu %s", (unsigned long long)result.entries, result.digest);
+    ck_assert(outcome->status == CBN_STATUS_OK || result.entries == 95);
+}
+
 static const size_t family_cuts[] = {
     AT(cbn_family, argument_layout), AT(cbn_family, name),       AT(cbn_family, facts),      AT(cbn_family, fact_count),
     AT(cbn_family, noop_count),      AT(cbn_family, noops),      AT(cbn_family, sweep_fact), AT(cbn_family, candidates),
@@ -518,6 +577,8 @@ static const struct input inputs[] = {
     INPUT(cbn_model_options, model, model_whole),
     INPUT(cbn_warm_options, warm, warm_whole),
     INPUT(cbn_prune_options, prune, prune_whole),
+    INPUT(cbn_pack_options, pack, pack_whole),
+    INPUT(cbn_unpack_options, unpack, unpack_whole),
     INPUT(cbn_family, family, family_whole),
 };
 #define INPUT_COUNT (int)(sizeof(inputs) / sizeof(inputs[0]))
@@ -628,6 +689,19 @@ static void fill_prune(void *ret)
     ck_assert_int_eq(cbn_cabinet_prune(runtime, prune_whole(), NULL, NULL, ret, NULL), CBN_STATUS_OK);
 }
 
+static void fill_pack(void *ret)
+{
+    call_once();
+    ck_assert_int_eq(cbn_cabinet_pack(runtime, pack_path(), NULL, ret, NULL), CBN_STATUS_OK);
+}
+
+static void fill_unpack(void *ret)
+{
+    call_once();
+    ck_assert_int_eq(cbn_cabinet_pack(runtime, pack_path(), NULL, NULL, NULL), CBN_STATUS_OK);
+    ck_assert_int_eq(cbn_cabinet_unpack(runtime, pack_path(), NULL, ret, NULL), CBN_STATUS_OK);
+}
+
 static const struct {
     const char *name;
     size_t bytes;
@@ -640,6 +714,8 @@ static const struct {
     {"cbn_warm_result", sizeof(struct cbn_warm_result), fill_check, offsetof(struct cbn_warm_result, wall_ms)},
     {"cbn_verify_result", sizeof(struct cbn_verify_result), fill_verify, 0},
     {"cbn_prune_result", sizeof(struct cbn_prune_result), fill_prune, 0},
+    {"cbn_pack_result", sizeof(struct cbn_pack_result), fill_pack, 0},
+    {"cbn_unpack_result", sizeof(struct cbn_unpack_result), fill_unpack, 0},
 };
 #define OUTPUT_COUNT (int)(sizeof(outputs) / sizeof(outputs[0]))
 

@@ -25,7 +25,7 @@ A cache that is not there: who reads makes none, and finds nothing in it.
   $ cubinet verify; cubinet prune --all --json | grep kept; cubinet stats; cubinet stats --json | grep layers; cubinet prune --all
   checked 0, damaged 0, repaired 0
     "kept": 0,
-    "layers": []
+    "layers": [],
   removed 0, kept 0, freed <SIZE>
   ! cubinet: there is no layer: the cache is made when something is first stored
   ! cubinet: there is no layer: the cache is made when something is first stored

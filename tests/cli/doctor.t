@@ -65,6 +65,7 @@ Settings and where they came from.
   policy  -  default
   disable  -  default
   enable  -  default
+  fleet  -  default
   max_bytes  1073741824  default
   lock_timeout_ms  2000  default
   flight_timeout_ms  60000  default

@@ -6,7 +6,8 @@
  * VALUE
  *
  * A launch must carry the same bytes as the same call does on a runtime that keeps nothing: "call" is 0 only then. Exit
- * status 0 when every call is. With --until FILE it goes on, a runtime after another, until FILE is there.
+ * status 0 when every call is. With --until FILE it goes on, a runtime after another, until FILE is there. --never: the
+ * miss policy.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -157,7 +158,8 @@ static bool parse(struct engine *engine, int argc, char **argv)
 {
     static const struct option names[] = {{"cuda", 1, NULL, 'u'},    {"nvrtc", 1, NULL, 'n'}, {"cache", 1, NULL, 'c'},
                                           {"base", 1, NULL, 'b'},    {"calls", 1, NULL, 'k'}, {"flags", 1, NULL, 'f'},
-                                          {"builder", 1, NULL, 'r'}, {"until", 1, NULL, 't'}, {NULL, 0, NULL, 0}};
+                                          {"builder", 1, NULL, 'r'}, {"until", 1, NULL, 't'}, {"never", 0, NULL, 'v'},
+                                          {NULL, 0, NULL, 0}};
     struct cbn_runtime_options *options = &engine->options;
     for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         if (option == 'u')
@@ -176,6 +178,8 @@ static bool parse(struct engine *engine, int argc, char **argv)
             options->builder_path = optarg;
         else if (option == 't')
             engine->until = optarg;
+        else if (option == 'v')
+            options->miss_policy = CBN_MISS_NEVER;
         else
             return false;
     }

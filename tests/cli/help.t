@@ -14,6 +14,8 @@ Help of the tool and of every verb.
     prune      remove entries by rule
     pin        mark entries that eviction and prune must leave
     unpin      take the marks away
+    pack       write one file for deployment
+    unpack     store the entries of a pack
     explain    say which kernel a call would take, and why
     matrix     print the routing table over several M
     selftest   run every kernel on the GPU against the reference
@@ -25,8 +27,10 @@ Help of the tool and of every verb.
   Global options, before or after the verb:
     --cache DIR                 cache folder (default: CUBINET_CACHE, $XDG_CACHE_HOME/cubinet,
                                 $HOME/.cache/cubinet)
-    --base DIR                  read-only base layer below it; may be given several times (default:
-                                CUBINET_BASES, a colon list)
+    --base PATH                 read-only base layer below it, a folder or a pack; may be given
+                                several times (default: CUBINET_BASES, a colon list)
+    --fleet URL                 server that a fleet shares, redis://HOST[:PORT][/DB] or unix:///PATH
+                                (default: CUBINET_FLEET, where a password is better kept)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
     --trust-folder              use a cache folder that is refused since others could write it or
@@ -65,6 +69,8 @@ Help of the tool and of every verb.
   Building:
     -j, --jobs N                builds at once (default: one a core)
     --pin                       pin what was requested, so that eviction and prune leave it
+    --push                      store all that was requested on the fleet's server, also what was
+                                there before; exits 4 when it takes only a part, 1 when nothing
 
   Call profile: what decides a route besides the shape:
     --in bf16|fp16|fp32|e4m3    dtype of the activations (default: bf16)
@@ -92,8 +98,10 @@ Help of the tool and of every verb.
   Global options, before or after the verb:
     --cache DIR                 cache folder (default: CUBINET_CACHE, $XDG_CACHE_HOME/cubinet,
                                 $HOME/.cache/cubinet)
-    --base DIR                  read-only base layer below it; may be given several times (default:
-                                CUBINET_BASES, a colon list)
+    --base PATH                 read-only base layer below it, a folder or a pack; may be given
+                                several times (default: CUBINET_BASES, a colon list)
+    --fleet URL                 server that a fleet shares, redis://HOST[:PORT][/DB] or unix:///PATH
+                                (default: CUBINET_FLEET, where a password is better kept)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
     --trust-folder              use a cache folder that is refused since others could write it or
@@ -151,8 +159,10 @@ Help of the tool and of every verb.
   Global options, before or after the verb:
     --cache DIR                 cache folder (default: CUBINET_CACHE, $XDG_CACHE_HOME/cubinet,
                                 $HOME/.cache/cubinet)
-    --base DIR                  read-only base layer below it; may be given several times (default:
-                                CUBINET_BASES, a colon list)
+    --base PATH                 read-only base layer below it, a folder or a pack; may be given
+                                several times (default: CUBINET_BASES, a colon list)
+    --fleet URL                 server that a fleet shares, redis://HOST[:PORT][/DB] or unix:///PATH
+                                (default: CUBINET_FLEET, where a password is better kept)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
     --trust-folder              use a cache folder that is refused since others could write it or
@@ -176,8 +186,10 @@ Help of the tool and of every verb.
   Global options, before or after the verb:
     --cache DIR                 cache folder (default: CUBINET_CACHE, $XDG_CACHE_HOME/cubinet,
                                 $HOME/.cache/cubinet)
-    --base DIR                  read-only base layer below it; may be given several times (default:
-                                CUBINET_BASES, a colon list)
+    --base PATH                 read-only base layer below it, a folder or a pack; may be given
+                                several times (default: CUBINET_BASES, a colon list)
+    --fleet URL                 server that a fleet shares, redis://HOST[:PORT][/DB] or unix:///PATH
+                                (default: CUBINET_FLEET, where a password is better kept)
     --json                      print JSON
     --quiet                     no progress and no notices on stderr
     --trust-folder              use a cache folder that is refused since others could write it or
@@ -230,4 +242,4 @@ Completion.
   explain
   --cache
   --unpinned-too
-  --cubin --source --resources --cache --base --json --quiet --trust-folder --help --version
+  --cubin --source --resources --cache --base --fleet --json --quiet --trust-folder --help --version

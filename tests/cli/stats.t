@@ -39,6 +39,14 @@ What the layers hold and what happened to them.
     "evictions": 0,
     "compile_ms_spent": <N>,
     "compile_ms_saved": <N>,
+    "fleet_hits": 0,
+    "fleet_misses": 0,
+    "fleet_refused": 0,
+    "fleet_failures": 0,
+    "fleet_skipped": 0,
+    "fleet_pushes": 0,
+    "fleet_pushes_dropped": 0,
+    "fleet_waits": 0,
     "misses": {
       "absent": 22,
       "damaged": 0,
@@ -61,6 +69,14 @@ What the layers hold and what happened to them.
         "evictions": 0,
         "compile_ms_spent": <N>,
         "compile_ms_saved": <N>,
+        "fleet_hits": 0,
+        "fleet_misses": 0,
+        "fleet_refused": 0,
+        "fleet_failures": 0,
+        "fleet_skipped": 0,
+        "fleet_pushes": 0,
+        "fleet_pushes_dropped": 0,
+        "fleet_waits": 0,
         "misses": {
           "absent": 22,
           "damaged": 0,
@@ -69,7 +85,8 @@ What the layers hold and what happened to them.
           "io": 0
         }
       }
-    ]
+    ],
+    "fleet": null
   }
   $ cubinet stats --prometheus
   # HELP cubinet_layer_entries entries
@@ -109,6 +126,30 @@ What the layers hold and what happened to them.
   # HELP cubinet_layer_compile_ms_saved_total milliseconds of building that hits made needless
   # TYPE cubinet_layer_compile_ms_saved_total counter
   cubinet_layer_compile_ms_saved_total{layer="0",path="<HOME>/.cache/cubinet"} <N>
+  # HELP cubinet_layer_fleet_hits_total kernels pulled from the fleet's server
+  # TYPE cubinet_layer_fleet_hits_total counter
+  cubinet_layer_fleet_hits_total{layer="0",path="<HOME>/.cache/cubinet"} 0
+  # HELP cubinet_layer_fleet_misses_total questions that the fleet's server had no kernel for
+  # TYPE cubinet_layer_fleet_misses_total counter
+  cubinet_layer_fleet_misses_total{layer="0",path="<HOME>/.cache/cubinet"} 0
+  # HELP cubinet_layer_fleet_refused_total values of the fleet's server that did not verify
+  # TYPE cubinet_layer_fleet_refused_total counter
+  cubinet_layer_fleet_refused_total{layer="0",path="<HOME>/.cache/cubinet"} 0
+  # HELP cubinet_layer_fleet_failures_total questions that the fleet's server did not answer
+  # TYPE cubinet_layer_fleet_failures_total counter
+  cubinet_layer_fleet_failures_total{layer="0",path="<HOME>/.cache/cubinet"} 0
+  # HELP cubinet_layer_fleet_skipped_total look-ups that left the fleet's server alone after a failure
+  # TYPE cubinet_layer_fleet_skipped_total counter
+  cubinet_layer_fleet_skipped_total{layer="0",path="<HOME>/.cache/cubinet"} 0
+  # HELP cubinet_layer_fleet_pushes_total kernels stored on the fleet's server
+  # TYPE cubinet_layer_fleet_pushes_total counter
+  cubinet_layer_fleet_pushes_total{layer="0",path="<HOME>/.cache/cubinet"} 0
+  # HELP cubinet_layer_fleet_pushes_dropped_total kernels that the fleet's server did not take
+  # TYPE cubinet_layer_fleet_pushes_dropped_total counter
+  cubinet_layer_fleet_pushes_dropped_total{layer="0",path="<HOME>/.cache/cubinet"} 0
+  # HELP cubinet_layer_fleet_waits_total builds left to another machine
+  # TYPE cubinet_layer_fleet_waits_total counter
+  cubinet_layer_fleet_waits_total{layer="0",path="<HOME>/.cache/cubinet"} 0
 
 A base has no counters, and no bound.
 

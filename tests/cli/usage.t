@@ -16,6 +16,8 @@ No verb, an unknown verb, verbs that this version does not have.
   !   prune      remove entries by rule
   !   pin        mark entries that eviction and prune must leave
   !   unpin      take the marks away
+  !   pack       write one file for deployment
+  !   unpack     store the entries of a pack
   !   explain    say which kernel a call would take, and why
   !   matrix     print the routing table over several M
   !   selftest   run every kernel on the GPU against the reference
@@ -27,8 +29,10 @@ No verb, an unknown verb, verbs that this version does not have.
   ! Global options, before or after the verb:
   !   --cache DIR                 cache folder (default: CUBINET_CACHE, $XDG_CACHE_HOME/cubinet,
   !                               $HOME/.cache/cubinet)
-  !   --base DIR                  read-only base layer below it; may be given several times (default:
-  !                               CUBINET_BASES, a colon list)
+  !   --base PATH                 read-only base layer below it, a folder or a pack; may be given
+  !                               several times (default: CUBINET_BASES, a colon list)
+  !   --fleet URL                 server that a fleet shares, redis://HOST[:PORT][/DB] or unix:///PATH
+  !                               (default: CUBINET_FLEET, where a password is better kept)
   !   --json                      print JSON
   !   --quiet                     no progress and no notices on stderr
   !   --trust-folder              use a cache folder that is refused since others could write it or
@@ -47,8 +51,8 @@ No verb, an unknown verb, verbs that this version does not have.
   exit 2
   exit 2
   exit 2
-  ! cubinet: unknown verb 'pack'; see 'cubinet help'
-  ! cubinet: unknown verb 'unpack'; see 'cubinet help'
+  ! cubinet: pack: give the file's name OUT, or - for standard output
+  ! cubinet: unpack: give the file's name IN, or - for standard input
   ! cubinet: unknown verb 'tune'; see 'cubinet help'
   ! cubinet: unknown verb 'bench'; see 'cubinet help'
 

@@ -10,6 +10,7 @@
 
 #include "base/record.h"
 #include "cache/entry.h"
+#include "cache/pack.h"
 #include "fuzz.h"
 #include "jit/frame.h"
 #include "jit/job.h"
@@ -136,6 +137,51 @@ static void save_entry(const char *name, size_t size)
     save("entry", name, cbn__buf_blob(&input));
 }
 
+/* ---- packs ---- */
+
+static int compare_stored(const void *a, const void *b)
+{
+    struct cbn__hash left = cbn__hash_blob(record_of(a)), right = cbn__hash_blob(record_of(b));
+    return memcmp(&left, &right, sizeof(left));
+}
+
+static void save_pack(const char *name, uint64_t count)
+{
+    static struct stored stored[8];
+    static uint8_t bytes[1 << 20];
+    uint8_t digest[CBN__SHA256_BYTES];
+    struct cbn__pack_writer writer;
+    char path[] = "/tmp/cubinet-seed-XXXXXX";
+    int fd = mkstemp(path);
+    FUZZ_CHECK(fd >= 0 && unlink(path) == 0);
+    for (uint64_t which = 0; which < count; which++)
+        make_stored(&stored[which], which, 70 * which);
+    qsort(stored, count, sizeof(stored[0]), compare_stored);
+    cbn__pack_write_begin(&writer, fd);
+    for (uint64_t i = 0; i < count; i++) {
+        struct cbn__entry entry = {.key_record = record_of(&stored[i]),
+                                   .payload = {stored[i].payload, stored[i].size},
+                                   .facts = stored[i].facts,
+                                   .major = 13};
+        FUZZ_CHECK(cbn__pack_write_entry(&writer, &entry, NULL) == CBN_STATUS_OK);
+    }
+    FUZZ_CHECK(cbn__pack_write_end(&writer, digest, NULL) == CBN_STATUS_OK);
+    cbn__pack_writer_done(&writer);
+    ssize_t size = pread(fd, bytes, sizeof(bytes), 0);
+    FUZZ_CHECK(size > 0);
+    (void)close(fd);
+    save("pack", name, (struct cbn__blob){bytes, (size_t)size});
+}
+
+static void save_pack_entry(const char *name, size_t size)
+{
+    struct stored stored;
+    make_stored(&stored, 1, size);
+    CBN__BUF_AUTO bytes = CBN__BUF_INIT;
+    cbn__pack_entry_encode(record_of(&stored), (struct cbn__blob){stored.payload, size}, &stored.facts, &bytes);
+    save("pack", name, cbn__buf_blob(&bytes));
+}
+
 static void save_usage(void)
 {
     struct cbn__store_key key = {{1, 2, 3}};
@@ -195,6 +241,11 @@ int main(int argc, char **argv)
     save_entry("empty", 0);
     save_entry("payload", 150);
     save_usage();
+    save_pack("empty", 0);
+    save_pack("one", 1);
+    save_pack("five", 5);
+    save_pack_entry("entry", 200);
+    save_pack_entry("entry_empty", 0);
     save_pages("one", one, 1, false);
     save_pages("overflow", three, 3, true);
     save_pages("branch", many, 6, false);

@@ -37,7 +37,7 @@ struct cli_numbers {
 
 /* Where the rows of the option tables (options.c) store what was given. */
 struct cli_options {
-    const char *cache;
+    const char *cache, *fleet;
     struct cli_texts bases;
     bool json, quiet, help, version, trust_folder;
 
@@ -54,10 +54,10 @@ struct cli_options {
     struct cli_numbers m_list;
     int64_t sort;
     bool repair, dry_run;
-    const char *cubin, *compiler;
+    const char *cubin, *compiler, *expect_digest;
     bool source, resources, prometheus;
     int64_t max_size, older_than;
-    bool stale, unpinned_too, compact, pin;
+    bool stale, unpinned_too, compact, pin, push;
     bool man;
     int64_t completion;
 };
@@ -154,6 +154,17 @@ enum cli_cache {
 int cli_session_open(struct cli *cli, enum cli_cache need);
 void cli_session_close(struct cli *cli);
 
+/* fleet.c: the server that a fleet shares. */
+struct cli_fleet {
+    int32_t status; /* NOT_FOUND: none is named */
+    struct cbn_error error;
+    struct cbn_fleet_info info;
+};
+void cli_fleet_ask(const struct cli *cli, struct cli_fleet *ret_fleet);
+void cli_fleet_print(const struct cli_fleet *fleet);
+json_t *cli_fleet_json(const struct cli_fleet *fleet); /* null: none is named */
+void cli_fleet_print_prometheus(const struct cli_fleet *fleet);
+
 /* layers.c: CLI_USAGE when the open session's cache and bases name one folder twice: its entries would count twice. */
 int cli_layers_check(const struct cli *cli);
 
@@ -216,6 +227,7 @@ void cli_json_print(json_t *root);       /* and frees it */
 json_t *cli_json_time(int64_t unix_s);   /* RFC 3339, UTC; null for 0 */
 void cli_time_format(int64_t unix_s, char *ret_text, size_t text_bytes);
 void cli_bytes_format(uint64_t bytes, char *ret_text, size_t text_bytes);
+void cli_label_print(const char *text); /* the value of a Prometheus label, escaped */
 
 /* A table of text: columns as wide as their widest cell, two blanks between. */
 struct cli_table {
@@ -238,6 +250,8 @@ int cli_verify(struct cli *cli);
 int cli_prune(struct cli *cli);
 int cli_pin(struct cli *cli);
 int cli_unpin(struct cli *cli);
+int cli_pack(struct cli *cli);
+int cli_unpack(struct cli *cli);
 int cli_explain(struct cli *cli);
 int cli_matrix(struct cli *cli);
 int cli_selftest(struct cli *cli);

@@ -31,7 +31,8 @@ static void print_values(FILE *file, const char *verb, const struct cli_group *g
             (void)fputs("' -- \"$word\")) ;;\n", file);
         } else if (strcmp(row->argument, "DIR") == 0) {
             (void)fputs("COMPREPLY=($(compgen -d -- \"$word\")) ;;\n", file);
-        } else if (strcmp(row->argument, "FILE") == 0 || strcmp(row->argument, "CONFIG.json") == 0) {
+        } else if (strcmp(row->argument, "FILE") == 0 || strcmp(row->argument, "PATH") == 0 ||
+                   strcmp(row->argument, "CONFIG.json") == 0) {
             (void)fputs("COMPREPLY=($(compgen -f -- \"$word\")) ;;\n", file);
         } else {
             (void)fputs("COMPREPLY=() ;;\n", file);
@@ -53,7 +54,10 @@ static void print_verb_options(FILE *file, const struct cli_verb *verb)
     for (int i = 0; verb->groups[i]; i++)
         print_option_names(file, verb->groups[i]);
     print_option_names(file, &cli_group_global);
-    (void)fputs("' ;;\n", file);
+    (void)fputs("'", file);
+    if (verb->run == cli_pack || verb->run == cli_unpack)
+        (void)fputs("; COMPREPLY=($(compgen -f -- \"$word\"))", file);
+    (void)fputs(" ;;\n", file);
 }
 
 void cli_completion_print(FILE *file)
@@ -68,7 +72,7 @@ void cli_completion_print(FILE *file)
                 "        *) verb=${COMP_WORDS[i]}; break ;;\n"
                 "        esac\n"
                 "    done\n"
-                "    case $verb:$before in\n",
+                "    COMPREPLY=()\n    case $verb:$before in\n",
                 file);
     print_values(file, "*", &cli_group_global);
     for (const struct cli_verb *verb = cli_verbs; verb->name; verb++)
@@ -80,7 +84,7 @@ void cli_completion_print(FILE *file)
     (void)fputs("    *) options='", file);
     print_verb_names(file);
     print_option_names(file, &cli_group_global);
-    (void)fputs("' ;;\n    esac\n    COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n    esac\n}\n"
+    (void)fputs("' ;;\n    esac\n    COMPREPLY+=($(compgen -W \"$options\" -- \"$word\")) ;;\n    esac\n}\n"
                 "complete -F _cubinet cubinet\n",
                 file);
 }

@@ -58,6 +58,9 @@ int main(int argc, char **argv)
         return CLI_FAILED;
     if (argc > 1 && strcmp(argv[1], "--cubinet-builder") == 0)
         return cbn_builder_main(argc, argv);
+    /* Help in one write: of an earlier one that was refused nobody knows why. */
+    static char output[64 << 10];
+    (void)setvbuf(stdout, output, _IOFBF, sizeof(output));
     (void)signal(SIGPIPE, SIG_IGN); /* a reader that went away is told as any failed write is */
     struct cli cli = {0};
     int code = cli_parse(&cli, argc, (const char **)argv);

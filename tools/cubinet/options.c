@@ -17,8 +17,14 @@
 static const struct cli_row global_rows[] = {
     {"cache", 0, CLI_TEXT, AT(cache), "DIR",
      "cache folder (default: CUBINET_CACHE, $XDG_CACHE_HOME/cubinet, $HOME/.cache/cubinet)", 0, 0},
-    {"base", 0, CLI_TEXTS, AT(bases), "DIR",
-     "read-only base layer below it; may be given several times (default: CUBINET_BASES, a colon list)", 0, 0},
+    {"base", 0, CLI_TEXTS, AT(bases), "PATH",
+     "read-only base layer below it, a folder or a pack; may be given several times (default: CUBINET_BASES, a colon "
+     "list)",
+     0, 0},
+    {"fleet", 0, CLI_TEXT, AT(fleet), "URL",
+     "server that a fleet shares, redis://HOST[:PORT][/DB] or unix:///PATH (default: CUBINET_FLEET, where a password is "
+     "better kept)",
+     0, 0},
     {"json", 0, CLI_FLAG, AT(json), NULL, "print JSON", 0, 0},
     {"quiet", 0, CLI_FLAG, AT(quiet), NULL, "no progress and no notices on stderr", 0, 0},
     {"trust-folder", 0, CLI_FLAG, AT(trust_folder), NULL,
@@ -79,6 +85,10 @@ static const struct cli_group request_group = GROUP("Request", request_rows);
 static const struct cli_row warm_rows[] = {
     {"jobs", 'j', CLI_NUMBER, AT(jobs), "N", "builds at once (default: one a core)", 1, 1024},
     {"pin", 0, CLI_FLAG, AT(pin), NULL, "pin what was requested, so that eviction and prune leave it", 0, 0},
+    {"push", 0, CLI_FLAG, AT(push), NULL,
+     "store all that was requested on the fleet's server, also what was there before; exits 4 when it takes only a part, "
+     "1 when nothing",
+     0, 0},
 };
 static const struct cli_group warm_group = GROUP("Building", warm_rows);
 
@@ -161,6 +171,17 @@ static const struct cli_row prune_way_rows[] = {
     {"dry-run", 0, CLI_FLAG, AT(dry_run), NULL, "tell, remove nothing", 0, 0},
 };
 static const struct cli_group prune_way_group = GROUP("How", prune_way_rows);
+
+static const struct cli_row pack_rows[] = {
+    {"op", 0, CLI_TEXT, AT(op), "OP", "only this operation", 0, 0},
+    {"kernel", 0, CLI_TEXT, AT(kernel), "KERNEL", "only this candidate", 0, 0},
+};
+static const struct cli_group pack_group = GROUP("Selection of what is there, with --arch", pack_rows);
+
+static const struct cli_row unpack_rows[] = {
+    {"expect-digest", 0, CLI_TEXT, AT(expect_digest), "SHA256", "take this very file and no other", 0, 0},
+};
+static const struct cli_group unpack_group = GROUP("Trust", unpack_rows);
 
 static const struct cli_row verify_rows[] = {
     {"repair", 0, CLI_FLAG, AT(repair), NULL,
@@ -263,6 +284,25 @@ const struct cli_verb cli_verbs[] = {
      {&model_group, &request_group, &cli_group_profile, NULL},
      CLI_ARGUMENTS_ANY,
      cli_unpin},
+    {"pack",
+     "OUT [--op OP] [--kernel KERNEL] [--arch ARCH] | OUT (--model CONFIG.json [--tp N] | --manifest FILE | --all) "
+     "--arch ARCH[,ARCH] [options]",
+     "write one file for deployment",
+     "Writes the entries of all layers, those that are selected, or every kernel that a request reaches, into one file "
+     "that is verified as a whole and entry by entry. The same kernels give the same bytes, whichever cache they come "
+     "from. Exits 3, naming what is missing and the command that builds it, when a request is not complete: nothing is "
+     "written then. OUT may be -, standard output. A pack serves in place with --base, or is unpacked.",
+     {&pack_group, &model_group, &request_group, &cli_group_profile, NULL},
+     1,
+     cli_pack},
+    {"unpack",
+     "IN [--expect-digest SHA256]",
+     "store the entries of a pack",
+     "Reads and verifies the whole pack, then stores its entries in the writable layer. A pack that was cut or altered, "
+     "or is not the one expected, exits 3, and nothing of it is taken. IN may be -, standard input.",
+     {&unpack_group, NULL},
+     1,
+     cli_unpack},
     {"explain",
      "--op OP EXTENTS --arch ARCH [options]",
      "say which kernel a call would take, and why",

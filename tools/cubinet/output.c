@@ -242,3 +242,15 @@ void cli_table_print(struct cli_table *table, FILE *file, const char *indent)
     }
     cli_table_done(table);
 }
+
+void cli_label_print(const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\\' || *text == '"')
+            (void)putchar('\\');
+        if (*text == '\n')
+            (void)fputs("\\n", stdout);
+        else
+            (void)putchar(*text);
+    }
+}

@@ -83,6 +83,9 @@ json_t *cli_report_failures_json(const struct cli_report *report);
 json_t *cli_report_missing_json(const struct cli_report *report);
 void cli_report_done(struct cli_report *report);
 
+/* warm_command.c: what would build the request, as given on this command line. The caller frees it. */
+char *cli_warm_command(const struct cli *cli);
+
 /* progress.c: one line a build, or a bar where stderr is a terminal; nothing with --quiet. */
 void cli_progress_show(const struct cli *cli, const struct cbn_warm_event *event);
 

@@ -74,6 +74,7 @@ static int32_t create_runtime(struct cli *cli, uint32_t flags, struct cbn_error 
     struct cbn_runtime_options options = CBN_RUNTIME_OPTIONS_INIT;
     options.flags = flags | (given->trust_folder ? CBN_RUNTIME_TRUST_FOLDER : 0);
     options.cache_dir = given->cache;
+    options.fleet = given->fleet;
     options.base_dirs = given->bases.items;
     options.base_count = given->bases.count;
     options.builder_path = BUILDER_PATH;

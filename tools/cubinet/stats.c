@@ -87,7 +87,7 @@ static void add_figures_json(json_t *object, const struct layers *layers, const 
     cli_json_set(object, "misses", misses);
 }
 
-static void print_json(const struct cli *cli, const struct layers *layers)
+static void print_json(const struct cli *cli, const struct layers *layers, const struct cli_fleet *fleet)
 {
     json_t *root = cli_json_begin(cli), *items = json_array();
     add_figures_json(root, layers, NULL);
@@ -100,6 +100,7 @@ static void print_json(const struct cli *cli, const struct layers *layers)
         cli_json_add(items, item);
     }
     cli_json_set(root, "layers", items);
+    cli_json_set(root, "fleet", cli_fleet_json(fleet));
     cli_json_print(root);
 }
 
@@ -113,6 +114,12 @@ static void add_value(struct cli_table *table, const struct figure *figure, uint
         cli_table_add(table, "%llu%s", (unsigned long long)value, is_time(figure) ? " ms" : "");
 }
 
+/* What a layer counts of a server that was never asked says nothing. */
+static bool is_idle(const struct cbn_layer_stats *stats, const struct figure *figure)
+{
+    return strncmp(figure->name, "fleet_", 6) == 0 && read_figure(stats, figure) == 0;
+}
+
 static void print_layer(const struct cbn_layer_stats *stats, size_t layer)
 {
     struct cli_table table = {.columns = 3};
@@ -121,6 +128,8 @@ static void print_layer(const struct cbn_layer_stats *stats, size_t layer)
         const struct figure *figure = &figures[i];
         if (stats->is_base && (figure->is_counter || figure->offset == FIELD(max_bytes)))
             continue;
+        if (is_idle(stats, figure))
+            continue;
         cli_table_add(&table, "%s", figure->name);
         add_value(&table, figure, read_figure(stats, figure));
         cli_table_add(&table, "%s", figure->text);
@@ -128,23 +137,11 @@ static void print_layer(const struct cbn_layer_stats *stats, size_t layer)
     cli_table_print(&table, stdout, "  ");
 }
 
-static void print_label(const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '\\' || *text == '"')
-            (void)putchar('\\');
-        if (*text == '\n')
-            (void)fputs("\\n", stdout);
-        else
-            (void)putchar(*text);
-    }
-}
-
 static void print_sample(const struct layers *layers, size_t layer, const char *metric, const char *reason,
                          uint64_t value)
 {
     (void)printf("%s{layer=\"%zu\",path=\"", metric, layer);
-    print_label(layers->items[layer].path);
+    cli_label_print(layers->items[layer].path);
     (void)printf("\"%s%s%s} %llu\n", reason ? ",reason=\"" : "", reason ? reason : "", reason ? "\"" : "",
                  (unsigned long long)value);
 }
@@ -172,14 +169,20 @@ static void print_prometheus(const struct layers *layers)
     }
 }
 
-static void print(const struct cli *cli, const struct layers *layers)
+static void print(const struct cli *cli, const struct layers *layers, const struct cli_fleet *fleet)
 {
-    if (cli->options.json)
-        print_json(cli, layers);
-    else if (cli->options.prometheus)
+    if (cli->options.json) {
+        print_json(cli, layers, fleet);
+        return;
+    }
+    if (cli->options.prometheus) {
         print_prometheus(layers);
-    for (size_t i = 0; i < layers->count && !cli->options.json && !cli->options.prometheus; i++)
+        cli_fleet_print_prometheus(fleet);
+        return;
+    }
+    for (size_t i = 0; i < layers->count; i++)
         print_layer(&layers->items[i], i);
+    cli_fleet_print(fleet);
 }
 
 int cli_stats(struct cli *cli)
@@ -191,8 +194,10 @@ int cli_stats(struct cli *cli)
         return result;
     struct layers layers = {0};
     struct cbn_error err = {0};
+    struct cli_fleet fleet;
+    cli_fleet_ask(cli, &fleet);
     if (cbn_cabinet_stats(cli->runtime, keep, &layers, &err) == CBN_STATUS_OK)
-        print(cli, &layers);
+        print(cli, &layers, &fleet);
     else
         result = cli_fail_error(cli, &err);
     if (result == CLI_OK && layers.count == 0)

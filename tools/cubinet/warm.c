@@ -3,21 +3,28 @@
  */
 #include "pin.h"
 
-/* pins NULL: none were wanted. */
+/* What was wanted besides; NULL: was not. */
+struct extras {
+    const struct cli_pins *pins;
+    const struct cli_push *push;
+};
+
 static void print_text(const struct cli *cli, const struct cli_report *report, const struct cbn_warm_result *result,
-                       const struct cli_pins *pins)
+                       const struct extras *extras)
 {
     cli_request_print(cli, report->request);
     (void)printf("requested %u, already %u, compiled %u, failed %u, uncovered %zu, %.1f s\n",
                  cli_report_requested(report, result), result->already, result->compiled, result->failed,
                  report->uncovered_count, (double)result->wall_ms / 1000);
-    if (pins)
-        (void)printf("pinned %zu, in bases %zu\n", pins->marked.count, pins->in_bases.count);
+    if (extras->pins)
+        (void)printf("pinned %zu, in bases %zu\n", extras->pins->marked.count, extras->pins->in_bases.count);
+    if (extras->push)
+        (void)printf("pushed %zu, not taken %zu\n", extras->push->pushed, extras->push->refused);
     cli_report_print_uncovered(report);
 }
 
 static void print_json(const struct cli *cli, const struct cli_report *report, const struct cbn_warm_result *result,
-                       const struct cli_pins *pins)
+                       const struct extras *extras)
 {
     json_t *root = cli_json_begin(cli);
     cli_json_set(root, "profile", cli_request_json(cli, report->request));
@@ -29,9 +36,13 @@ static void print_json(const struct cli *cli, const struct cli_report *report, c
     cli_json_set(root, "seconds", json_real((double)result->wall_ms / 1000));
     cli_json_set(root, "failures", cli_report_failures_json(report));
     cli_json_set(root, "uncovered", cli_report_uncovered_json(report));
-    if (pins) {
-        cli_json_set(root, "pinned", cli_keys_json(&pins->marked));
-        cli_json_set(root, "in_bases", cli_keys_json(&pins->in_bases));
+    if (extras->pins) {
+        cli_json_set(root, "pinned", cli_keys_json(&extras->pins->marked));
+        cli_json_set(root, "in_bases", cli_keys_json(&extras->pins->in_bases));
+    }
+    if (extras->push) {
+        cli_json_set(root, "pushed", json_integer((json_int_t)extras->push->pushed));
+        cli_json_set(root, "not_taken", json_integer((json_int_t)extras->push->refused));
     }
     cli_json_print(root);
 }
@@ -57,18 +68,21 @@ static void tell_failures(const struct cli *cli, const struct cli_report *report
         (void)cli_fail_error(cli, err);
 }
 
-/* The marks, if they are wanted, and the report. */
+/* The marks and the pushes, if they are wanted, and the report. */
 static int finish(struct cli *cli, const struct cli_report *report, const struct cbn_warm_result *result)
 {
     struct cli_pins pins = {0};
-    bool pin = cli->options.pin;
-    int code = pin ? cli_pins_set(cli, &report->present, true, &pins) : CLI_OK;
+    struct cli_push push = {0};
+    bool wants_pins = cli->options.pin, wants_push = cli->options.push;
+    int code = wants_pins ? cli_pins_set(cli, &report->present, true, &pins) : CLI_OK;
+    int push_code = wants_push ? cli_push(cli, &report->present, &push) : CLI_OK;
+    const struct extras extras = {wants_pins ? &pins : NULL, wants_push ? &push : NULL};
     if (cli->options.json)
-        print_json(cli, report, result, pin ? &pins : NULL);
+        print_json(cli, report, result, &extras);
     else
-        print_text(cli, report, result, pin ? &pins : NULL);
+        print_text(cli, report, result, &extras);
     cli_pins_done(&pins);
-    return code;
+    return code != CLI_OK ? code : push_code;
 }
 
 static int build(struct cli *cli, struct cli_report *report)
@@ -105,6 +119,8 @@ int cli_warm(struct cli *cli)
     int result = cli_request_open(cli, &request);
     if (result == CLI_OK)
         result = cli_session_open(cli, CLI_CACHE_NEEDED);
+    if (result == CLI_OK)
+        result = cli_push_check(cli);
     if (result == CLI_OK)
         result = cli_request_fill(cli, &request);
     if (result == CLI_OK)

@@ -23,21 +23,25 @@ has_library() {
     has_program pkg-config && pkg-config --exists "$1"
 }
 
-# Prints the Debian packages that are missing; "$1" is "tests" where the tests are built.
+# Prints the Debian packages that are missing; "$1" is "tests" where the tests are built, "fleet" where those of the
+# fleet tier are among them.
 list_missing_packages() {
     local need
     for need in gcc:gcc cmake:cmake make:make pkg-config:pkg-config python3:python3; do
         has_program "${need%%:*}" || echo "${need#*:}"
     done
-    for need in lmdb:liblmdb-dev libxxhash:libxxhash-dev jansson:libjansson-dev popt:libpopt-dev; do
+    for need in lmdb:liblmdb-dev nettle:nettle-dev libxxhash:libxxhash-dev jansson:libjansson-dev popt:libpopt-dev; do
         has_library "${need%%:*}" || echo "${need#*:}"
     done
     [ -e /usr/include/stdlib.h ] || echo libc6-dev
-    [ "$1" = tests ] || return 0
+    [ "$1" != program ] || return 0
     has_library check || echo check
     for need in strace:strace unshare:util-linux flock:util-linux abidiff:abigail-tools; do
         has_program "${need%%:*}" || echo "${need#*:}"
     done
+    [ "$1" = fleet ] || return 0
+    has_library hiredis || echo libhiredis-dev
+    has_program redis-server || has_program valkey-server || echo redis-server
 }
 
 apt_get() {
@@ -120,7 +124,7 @@ find_cuda() {
     step "CUDA headers in $CUDA_INCLUDE, CUBINET_NVRTC=$CUBINET_NVRTC"
 }
 
-# set_up FOLDER tests|program [cmake options]: packages, CUDA, configuration. Sets BUILD.
+# set_up FOLDER tests|fleet|program [cmake options]: packages, CUDA, configuration. Sets BUILD.
 set_up() {
     local folder=$1 purpose=$2
     shift 2

@@ -9,9 +9,11 @@ _cubinet()
         *) verb=${COMP_WORDS[i]}; break ;;
         esac
     done
+    COMPREPLY=()
     case $verb:$before in
     *:--cache) COMPREPLY=($(compgen -d -- "$word")) ;;
-    *:--base) COMPREPLY=($(compgen -d -- "$word")) ;;
+    *:--base) COMPREPLY=($(compgen -f -- "$word")) ;;
+    *:--fleet) COMPREPLY=() ;;
     warm:--model) COMPREPLY=($(compgen -f -- "$word")) ;;
     warm:--tp) COMPREPLY=() ;;
     warm:--ep) COMPREPLY=() ;;
@@ -98,6 +100,27 @@ _cubinet()
     unpin:--policy) COMPREPLY=($(compgen -W 'default reference' -- "$word")) ;;
     unpin:--disable) COMPREPLY=() ;;
     unpin:--enable) COMPREPLY=() ;;
+    pack:--op) COMPREPLY=() ;;
+    pack:--kernel) COMPREPLY=() ;;
+    pack:--model) COMPREPLY=($(compgen -f -- "$word")) ;;
+    pack:--tp) COMPREPLY=() ;;
+    pack:--ep) COMPREPLY=() ;;
+    pack:--manifest) COMPREPLY=($(compgen -f -- "$word")) ;;
+    pack:--max-m) COMPREPLY=() ;;
+    pack:--ops) COMPREPLY=() ;;
+    pack:--arch) COMPREPLY=($(compgen -W 'sm_80 sm_86 sm_87 sm_89 sm_90a sm_100a sm_103a sm_110a sm_120a sm_121a' -- "$word")) ;;
+    pack:--in) COMPREPLY=($(compgen -W 'bf16 fp16 fp32 e4m3' -- "$word")) ;;
+    pack:--out) COMPREPLY=($(compgen -W 'bf16 fp16 fp32' -- "$word")) ;;
+    pack:--weight-scale) COMPREPLY=($(compgen -W 'fp32 ue8m0' -- "$word")) ;;
+    pack:--scale-gran) COMPREPLY=($(compgen -W 'block row' -- "$word")) ;;
+    pack:--act-scale) COMPREPLY=($(compgen -W 'row col col4 packed-row packed-col' -- "$word")) ;;
+    pack:--bias) COMPREPLY=($(compgen -W 'none out fp32' -- "$word")) ;;
+    pack:--sms) COMPREPLY=() ;;
+    pack:--max-sms) COMPREPLY=() ;;
+    pack:--policy) COMPREPLY=($(compgen -W 'default reference' -- "$word")) ;;
+    pack:--disable) COMPREPLY=() ;;
+    pack:--enable) COMPREPLY=() ;;
+    unpack:--expect-digest) COMPREPLY=() ;;
     explain:--op) COMPREPLY=($(compgen -W 'fp8_gemm fp8_quantize fp8_einsum fp8_grouped_gemm' -- "$word")) ;;
     explain:--m) COMPREPLY=() ;;
     explain:--t) COMPREPLY=() ;;
@@ -145,26 +168,28 @@ _cubinet()
     help:--completion) COMPREPLY=($(compgen -W 'bash' -- "$word")) ;;
     *)
     case $verb in
-    warm) options=' --model --tp --ep --manifest --all --max-m --ops --arch --jobs --pin --in --out --weight-scale --scale-gran --act-scale --pow2 --bias --no-pdl --propagate --approx --sms --max-sms --policy --disable --enable --strict-route --cache --base --json --quiet --trust-folder --help --version' ;;
-    check) options=' --model --tp --ep --manifest --all --max-m --ops --arch --in --out --weight-scale --scale-gran --act-scale --pow2 --bias --no-pdl --propagate --approx --sms --max-sms --policy --disable --enable --strict-route --cache --base --json --quiet --trust-folder --help --version' ;;
-    shapes) options=' --model --tp --ep --cache --base --json --quiet --trust-folder --help --version' ;;
-    ls) options=' --op --arch --kernel --sort --cache --base --json --quiet --trust-folder --help --version' ;;
-    show) options=' --cubin --source --resources --cache --base --json --quiet --trust-folder --help --version' ;;
-    stats) options=' --prometheus --cache --base --json --quiet --trust-folder --help --version' ;;
-    verify) options=' --repair --dry-run --cache --base --json --quiet --trust-folder --help --version' ;;
-    prune) options=' --max-size --older-than --arch --op --compiler --stale --all --unpinned-too --compact --dry-run --cache --base --json --quiet --trust-folder --help --version' ;;
-    pin) options=' --model --tp --ep --manifest --all --max-m --ops --arch --in --out --weight-scale --scale-gran --act-scale --pow2 --bias --no-pdl --propagate --approx --sms --max-sms --policy --disable --enable --strict-route --cache --base --json --quiet --trust-folder --help --version' ;;
-    unpin) options=' --model --tp --ep --manifest --all --max-m --ops --arch --in --out --weight-scale --scale-gran --act-scale --pow2 --bias --no-pdl --propagate --approx --sms --max-sms --policy --disable --enable --strict-route --cache --base --json --quiet --trust-folder --help --version' ;;
-    explain) options=' --op --m --t --n --k --lda --g --d --r --experts --arch --in --out --weight-scale --scale-gran --act-scale --pow2 --bias --no-pdl --propagate --approx --sms --max-sms --policy --disable --enable --strict-route --cache --base --json --quiet --trust-folder --help --version' ;;
-    matrix) options=' --op --m --n --k --lda --g --d --r --experts --arch --in --out --weight-scale --scale-gran --act-scale --pow2 --bias --no-pdl --propagate --approx --sms --max-sms --policy --disable --enable --strict-route --cache --base --json --quiet --trust-folder --help --version' ;;
-    selftest) options=' --op --cache --base --json --quiet --trust-folder --help --version' ;;
-    doctor) options=' --cache --base --json --quiet --trust-folder --help --version' ;;
-    config) options=' --cache --base --json --quiet --trust-folder --help --version' ;;
-    version) options=' --cache --base --json --quiet --trust-folder --help --version' ;;
-    help) options='warm check shapes ls show stats verify prune pin unpin explain matrix selftest doctor config version help --man --completion --cache --base --json --quiet --trust-folder --help --version' ;;
-    *) options='warm check shapes ls show stats verify prune pin unpin explain matrix selftest doctor config version help --cache --base --json --quiet --trust-folder --help --version' ;;
+    warm) options=' --model --tp --ep --manifest --all --max-m --ops --arch --jobs --pin --push --in --out --weight-scale --scale-gran --act-scale --pow2 --bias --no-pdl --propagate --approx --sms --max-sms --policy --disable --enable --strict-route --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    check) options=' --model --tp --ep --manifest --all --max-m --ops --arch --in --out --weight-scale --scale-gran --act-scale --pow2 --bias --no-pdl --propagate --approx --sms --max-sms --policy --disable --enable --strict-route --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    shapes) options=' --model --tp --ep --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    ls) options=' --op --arch --kernel --sort --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    show) options=' --cubin --source --resources --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    stats) options=' --prometheus --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    verify) options=' --repair --dry-run --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    prune) options=' --max-size --older-than --arch --op --compiler --stale --all --unpinned-too --compact --dry-run --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    pin) options=' --model --tp --ep --manifest --all --max-m --ops --arch --in --out --weight-scale --scale-gran --act-scale --pow2 --bias --no-pdl --propagate --approx --sms --max-sms --policy --disable --enable --strict-route --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    unpin) options=' --model --tp --ep --manifest --all --max-m --ops --arch --in --out --weight-scale --scale-gran --act-scale --pow2 --bias --no-pdl --propagate --approx --sms --max-sms --policy --disable --enable --strict-route --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    pack) options=' --op --kernel --model --tp --ep --manifest --all --max-m --ops --arch --in --out --weight-scale --scale-gran --act-scale --pow2 --bias --no-pdl --propagate --approx --sms --max-sms --policy --disable --enable --strict-route --cache --base --fleet --json --quiet --trust-folder --help --version'; COMPREPLY=($(compgen -f -- "$word")) ;;
+    unpack) options=' --expect-digest --cache --base --fleet --json --quiet --trust-folder --help --version'; COMPREPLY=($(compgen -f -- "$word")) ;;
+    explain) options=' --op --m --t --n --k --lda --g --d --r --experts --arch --in --out --weight-scale --scale-gran --act-scale --pow2 --bias --no-pdl --propagate --approx --sms --max-sms --policy --disable --enable --strict-route --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    matrix) options=' --op --m --n --k --lda --g --d --r --experts --arch --in --out --weight-scale --scale-gran --act-scale --pow2 --bias --no-pdl --propagate --approx --sms --max-sms --policy --disable --enable --strict-route --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    selftest) options=' --op --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    doctor) options=' --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    config) options=' --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    version) options=' --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    help) options='warm check shapes ls show stats verify prune pin unpin pack unpack explain matrix selftest doctor config version help --man --completion --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
+    *) options='warm check shapes ls show stats verify prune pin unpin pack unpack explain matrix selftest doctor config version help --cache --base --fleet --json --quiet --trust-folder --help --version' ;;
     esac
-    COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
+    COMPREPLY+=($(compgen -W "$options" -- "$word")) ;;
     esac
 }
 complete -F _cubinet cubinet

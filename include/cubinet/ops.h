@@ -77,6 +77,8 @@ CBN_EXPORT int32_t cbn_fp8_quantize(struct cbn_runtime *runtime, const struct cb
  * d        [M,N], BF16, FP16 or FP32, row stride >= N; must not overlap an input.
  * bias     [N], dtype of d or FP32; optional.
  * K == 0 gives D = bias or zeros. FP16 results beyond 65504 become infinity.
+ * On sm_90a N and K of 2^31 and more are for `generic` alone: the others count them by 32 bits, and no guard says so yet.
+ * Switch swap_ab, swap_ab_fused and wgmma off there.
  *
  * Input that is not E4M3 may need a workspace: for some counts of rows the call launches fp8_quantize, which leaves
  * codes and scales there, and then the product (cbn_explain tells which). Ask cbn_fp8_gemm_workspace_bytes; a call

@@ -105,6 +105,10 @@ static void run_static_plan(struct suite *suite, struct tally *tally, const stru
 /* Rows of D begin at 16 bytes and end within: the elements between two rows are somebody else's. */
 static void run_odd_columns(struct suite *suite, struct tally *tally)
 {
+    /*
+     * Not one: a row's error is then a single element's, and the worst of 25 rows, the same one for every M, was at 1.5e-3
+     * with fp32 out and 4.1e-3 with bf16 (H200, K = 1600): beyond what rows are allowed, and as large as 14 bits explain.
+     */
     static const int64_t columns[] = {33, 63, 65, 100, 1001};
     static const int64_t tokens[] = {1, 9, 25, 33, 64};
     for (uint32_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {

@@ -16,6 +16,7 @@ static const struct prefill_shape {
     bool in_sample;
 } shapes[] = {
     {64, 128, 0, true},     {72, 144, 0, true},      {200, 3000, 8, true}, /* N and K end inside a box */
+    /* 392, since the worst of 1,024 rows of 136 columns was at 8.1e-4 (H200), and TOLERANCE_FP8_SUM is 8e-4. */
     {392, 128, 0, false},   {576, 7168, 0, false},   {1536, 4096, 0, false},  {2112, 7168, 0, false},
     {4096, 512, 0, false},  {4096, 7168, 0, false},  {5120, 8192, 0, false},  {7168, 2048, 0, false},
     {7168, 16384, 0, false}, {24576, 1536, 0, false}, {32768, 512, 0, false},

@@ -10,12 +10,12 @@ Packs: one file for deployment.
 Everything that is there, or what is selected of it.
 
   $ cubinet --cache one pack p; cubinet --cache one pack --json q | sed 's/"q"/"p"/'; cmp p q && echo same; sha256sum p | cut -d' ' -f1
-  entries 12, bytes <N>
+  entries 18, bytes <N>
   sha256 <SHA256>
   {
     "schema": "cubinet.pack/1",
     "file": "p",
-    "entries": 12,
+    "entries": 18,
     "bytes": <N>,
     "damaged": 0,
     "digest": "<SHA256>",
@@ -37,32 +37,35 @@ Everything that is there, or what is selected of it.
 A request is packed whole or not at all.
 
   $ . ./environment; cubinet --cache one pack model $REQUEST; cubinet --cache one pack model $REQUEST --pow2; echo "exit $?"
-  entries 8, bytes <N>
+  entries 14, bytes <N>
   sha256 <SHA256>
-  missing: fp8_gemm/swap_ab_fused sm_90a IN=1 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=1 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2
-  missing: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=1 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
+  missing: fp8_gemm/swap_ab_fused sm_90a IN=1 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=1 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEEP=0
   missing: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=1 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
   exit 3
-  ! cubinet: pack: the cache lacks 3 of what is requested, and nothing was packed; run: cubinet warm --cache one --manifest m.json --arch sm_90a --pow2
+  ! cubinet: pack: the cache lacks 2 of what is requested, and nothing was packed; run: cubinet warm --cache one --manifest m.json --arch sm_90a --pow2
   $ . ./environment; cubinet --cache one pack more $REQUEST --bias out --out fp16 --json; echo "exit $?"; ls more
   {
     "schema": "cubinet.pack/1",
     "file": null,
     "entries": 0,
     "missing": [
-      "fp8_gemm/generic sm_90a SWAP_AB=0 IN=1 OUT=2 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256",
-      "fp8_gemm/swap_ab sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 DEPTH=2",
-      "fp8_gemm/swap_ab sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=24 DEPTH=2",
-      "fp8_gemm/swap_ab sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 DEPTH=2",
-      "fp8_gemm/swap_ab sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=48 DEPTH=1",
-      "fp8_gemm/swap_ab sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 DEPTH=1",
-      "fp8_gemm/swap_ab_fused sm_90a IN=1 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2"
+      "fp8_gemm/swap_ab sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=16 DEEP=0",
+      "fp8_gemm/swap_ab sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=24 DEEP=1",
+      "fp8_gemm/swap_ab sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=32 DEEP=1",
+      "fp8_gemm/swap_ab sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=48 DEEP=0",
+      "fp8_gemm/swap_ab sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=64 DEEP=0",
+      "fp8_gemm/swap_ab sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEEP=1",
+      "fp8_gemm/swap_ab_fused sm_90a IN=1 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 POW2=0 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEEP=0",
+      "fp8_gemm/wgmma sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 PDL=1 VEC=16 BM=128 BN=128 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1 ORDER=0 TRIGGER=0",
+      "fp8_gemm/wgmma sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 PDL=1 VEC=16 BM=128 BN=160 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1 ORDER=1 TRIGGER=0",
+      "fp8_gemm/wgmma sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 PDL=1 VEC=16 BM=128 BN=192 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1 ORDER=1 TRIGGER=0",
+      "fp8_gemm/wgmma sm_90a IN=4 OUT=2 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=1 PDL=1 VEC=16 BM=128 BN=64 WARPGROUPS=2 ALONG_K=0 PARTS=1 SPLIT=1 RESIDENT=1 ORDER=1 TRIGGER=0"
     ],
     "uncovered": [],
     "warm": "cubinet warm --cache one --manifest m.json --arch sm_90a --out fp16 --bias out"
   }
   exit 3
-  ! cubinet: pack: the cache lacks 7 of what is requested, and nothing was packed; run: cubinet warm --cache one --manifest m.json --arch sm_90a --out fp16 --bias out
+  ! cubinet: pack: the cache lacks 11 of what is requested, and nothing was packed; run: cubinet warm --cache one --manifest m.json --arch sm_90a --out fp16 --bias out
   ! ls: cannot access 'more': No such file or directory
   [2]
   $ . ./environment; cubinet --cache one pack more --all --ops fp8_einsum --arch sm_90a; echo "exit $?"
@@ -70,7 +73,7 @@ A request is packed whole or not at all.
   exit 3
   ! cubinet: pack: 1 of what is requested has no kernel, and nothing was packed; limit the request with --ops
   $ . ./environment; CUBINET_CACHE=none cubinet pack more $REQUEST 2>&1 >/dev/null | tail -n 1; ls none; cubinet --cache none pack more
-  cubinet: pack: the cache lacks 8 of what is requested, and nothing was packed; run: cubinet warm --manifest m.json --arch sm_90a
+  cubinet: pack: the cache lacks 14 of what is requested, and nothing was packed; run: cubinet warm --manifest m.json --arch sm_90a
   ! ls: cannot access 'none': No such file or directory
   ! cubinet: pack: --cache none: No such file or directory
   [1]
@@ -78,27 +81,27 @@ A request is packed whole or not at all.
 Unpacked it is the same again, as a stream, too.
 
   $ cubinet --cache two unpack p; cubinet --cache two unpack p --json; cubinet --cache two pack - > r; cmp p r && echo same
-  entries 12, stored 12, already 0, bytes <N>
+  entries 18, stored 18, already 0, bytes <N>
   sha256 <SHA256>
   {
     "schema": "cubinet.unpack/1",
     "file": "p",
-    "entries": 12,
+    "entries": 18,
     "stored": 0,
-    "already": 12,
+    "already": 18,
     "bytes": <N>,
     "digest": "<SHA256>"
   }
   same
-  ! entries 12, bytes <N>
+  ! entries 18, bytes <N>
   ! sha256 <SHA256>
   $ cat p | cubinet --cache three unpack - --expect-digest sha256:$(sha256sum p | cut -d' ' -f1)
-  entries 12, stored 12, already 0, bytes <N>
+  entries 18, stored 18, already 0, bytes <N>
   sha256 <SHA256>
   $ cubinet --cache one pack - | cubinet --cache four unpack - | head -n 1; cubinet --cache four pack - --quiet | cmp - p && echo same
-  entries 12, stored 12, already 0, bytes <N>
+  entries 18, stored 18, already 0, bytes <N>
   same
-  ! entries 12, bytes <N>
+  ! entries 18, bytes <N>
   ! sha256 <SHA256>
 
 Cut, altered, or another than expected: nothing is taken.
@@ -126,11 +129,11 @@ In place, as a base.
   $ . ./environment; rm -rf none; export CUBINET_CACHE=$PWD/none
   > cubinet --base p check $REQUEST | tail -n 1; CUBINET_BASES=$PWD/p cubinet check $REQUEST --arch sm_80,sm_90a | tail -n 1
   > ls none; cubinet --base p verify; cubinet --base p stats | head -n 6; cubinet --base p --base p ls
-  requested 8, present 8, missing 0, uncovered 0
-  requested 12, present 12, missing 0, uncovered 0
-  checked 12, damaged 0, repaired 0
+  requested 14, present 14, missing 0, uncovered 0
+  requested 18, present 18, missing 0, uncovered 0
+  checked 18, damaged 0, repaired 0
   0: p, base
-    entries     12        entries
+    entries     18        entries
     pinned      0         entries that eviction leaves
     used_bytes  <SIZE>  bytes of pages in use
     file_bytes  <SIZE>  bytes allocated on disk
@@ -139,14 +142,14 @@ In place, as a base.
   [2]
   $ cubinet --cache one --base q verify; echo "exit $?"; cubinet --cache none --base cut check --manifest m.json --arch sm_90a | tail -n 1
   damaged: <HASH1> in q: the seal does not match
-  checked 24, damaged 1, repaired 0
+  checked 36, damaged 1, repaired 0
   exit 3
   missing: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=0 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
   ! cubinet: a cache layer is left out: cut is no whole pack: its end does not fit its length, so it was cut or written to; fetch it again or pack anew
   $ cubinet --cache none --base p doctor | grep -A1 -E 'base|layer'; cubinet --cache none --base cut doctor | grep -A1 base
-  ok      base-pack: p: a pack of 12 entries, read in place
+  ok      base-pack: p: a pack of 18 entries, read in place
   ok      layer: 0: none, writable overlay, 0 entries, <N> bytes
-  ok      layer: 1: p, read-only base, 12 entries, <N> bytes
+  ok      layer: 1: p, read-only base, 18 entries, <N> bytes
   failed  base-pack: cut is no whole pack: its end does not fit its length, so it was cut or written to; fetch it again or pack anew
           mend: fetch it again, or pack it anew with this release
   ! cubinet: a cache layer is left out: cut is no whole pack: its end does not fit its length, so it was cut or written to; fetch it again or pack anew
@@ -177,4 +180,4 @@ Usage.
 The command that it names is one for a shell.
 
   $ . ./environment; mkdir 'it'"'"'s a folder'; cp m.json "it's a folder"; CUBINET_CACHE=none cubinet pack p --manifest "it's a folder/m.json" --arch sm_90a --max-m 64 --no-pdl --scale-gran row 2>&1 >/dev/null | tail -n 1
-  cubinet: pack: the cache lacks 7 of what is requested, and nothing was packed; run: cubinet warm --manifest 'it'\''s a folder/m.json' --max-m 64 --arch sm_90a --scale-gran row --no-pdl
+  cubinet: pack: the cache lacks 8 of what is requested, and nothing was packed; run: cubinet warm --manifest 'it'\''s a folder/m.json' --max-m 64 --arch sm_90a --scale-gran row --no-pdl

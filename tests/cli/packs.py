@@ -60,7 +60,7 @@ def warm_twice(place, asked, wanted, **how):
 
 
 def same(place):
-    warm_twice(place, request(place), 9)
+    warm_twice(place, request(place), 24)
 
 
 def real(place):
@@ -70,7 +70,7 @@ def real(place):
     if not re.search("^ok +nvrtc", doctor, re.M):
         skip("no NVRTC here")
     if FULL:
-        warm_twice(place, request(place), 9, CUBINET_NVRTC=nvrtc)
+        warm_twice(place, request(place), 24, CUBINET_NVRTC=nvrtc)
     else:
         warm_twice(place, request(place, "fp8_quantize"), 1, CUBINET_NVRTC=nvrtc)
 

@@ -4,9 +4,9 @@ The recipes of the README, as they stand there, with the NVRTC stand-in.
   > export CUBINET_NVRTC=$FAKE/libnvrtc_stub.so FLEET=$TOOLS/examples/fleet CONFIG=$MODELS/DeepSeek-V3.json
   > END
   > . ./environment; "$FLEET"/bake "$CONFIG" 8 sm_90a baked 2> told | tail -n 2; grep -c compiled: told; ls baked; cat baked/request
-  entries 9, bytes <N>
+  entries 24, bytes <N>
   sha256 <SHA256>
-  9
+  24
   config.json
   kernels.pack
   kernels.pack.sha256
@@ -30,14 +30,14 @@ Proven where nothing can be written and nothing compiles: no NVRTC, no HOME, a p
   $ . ./environment; export CUBINET_NVRTC=/nonexistent; "$FLEET"/prove baked; echo "exit $?"; ls .cache /nonexistent
   profile: in=bf16 out=bf16 weight-scale=fp32 scale-gran=block act-scale=col4 bias=none policy=default
   request: arch=sm_90a m=0..131072 ops=fp8_gemm,fp8_quantize
-  requested 9, present 9, missing 0, uncovered 0
+  requested 24, present 24, missing 0, uncovered 0
   exit 0
   ! ls: cannot access '.cache': No such file or directory
   ! ls: cannot access '/nonexistent': No such file or directory
   [2]
   $ . ./environment; cp -r baked other; sed -i 's/--tp 8/--tp 8 --pow2/' other/request; "$FLEET"/prove other | tail -n 3; chmod u+w other/kernels.pack; echo >> other/kernels.pack; "$FLEET"/prove other; echo "exit $?"
-  missing: fp8_gemm/swap_ab_fused sm_90a IN=1 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=1 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEPTH=2
-  missing: fp8_gemm/wgmma sm_90a SWAP_AB=0 IN=1 OUT=1 A_SCALE=0 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=1 PROPAGATE=0 PDL=1 VEC=16 BM=64 BN=128 THREADS=256
+  requested 24, present 22, missing 2, uncovered 0
+  missing: fp8_gemm/swap_ab_fused sm_90a IN=1 OUT=1 A_SCALE=1 W_SCALE=1 W_GRAN=1 BIAS=0 POW2=1 PROPAGATE=0 PDL=1 VEC=16 BM=8 DEEP=0
   missing: fp8_quantize/vector sm_90a IN=1 SCALE=1 POW2=1 PROPAGATE=0 APPROX=0 PDL=1 VEC=16
   kernels.pack: FAILED
   exit 1
@@ -49,10 +49,10 @@ A base on a share, below an overlay of one's own: what the base holds is not cop
   > set -- --model "$CONFIG" --arch sm_90a --ops fp8_gemm,fp8_quantize --quiet
   > cubinet warm "$@" --tp 8 | tail -n 1; cubinet --json ls --quiet | grep '"layer"' | sort | uniq -c
   > cubinet warm "$@" --tp 8 --pow2 | tail -n 1; cubinet check "$@" --tp 8 --pow2 | tail -n 1; ls baked
-  requested 9, already 9, compiled 0, failed 0, uncovered 0, <S> s
-        9       "layer": 1,
-  requested 9, already 6, compiled 3, failed 0, uncovered 0, <S> s
-  requested 9, present 9, missing 0, uncovered 0
+  requested 24, already 24, compiled 0, failed 0, uncovered 0, <S> s
+       24       "layer": 1,
+  requested 24, already 22, compiled 2, failed 0, uncovered 0, <S> s
+  requested 24, present 24, missing 0, uncovered 0
   config.json
   kernels.pack
   kernels.pack.sha256
@@ -62,12 +62,12 @@ Handed on as a file whose digest is known; another one is not taken.
 
   $ . ./environment; digest=$(cut -d' ' -f1 baked/kernels.pack.sha256); cubinet --cache node unpack baked/kernels.pack --expect-digest $digest
   > cubinet --cache node unpack other/kernels.pack --expect-digest $digest; echo "exit $?"
-  entries 9, stored 9, already 0, bytes <N>
+  entries 24, stored 24, already 0, bytes <N>
   sha256 <SHA256>
   exit 3
   ! cubinet: unpack: other/kernels.pack is no whole pack: its end does not fit its length, so it was cut or written to; fetch it again or pack anew
   $ CUBINET_CACHE=$PWD/none cubinet --base baked/kernels.pack pack - --quiet | cubinet --cache far unpack - | head -n 1
-  entries 9, stored 9, already 0, bytes <N>
+  entries 24, stored 24, already 0, bytes <N>
 
 Usage.
 

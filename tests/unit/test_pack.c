@@ -430,7 +430,6 @@ START_TEST(what_is_no_pack_is_named)
     struct cbn__cabinet *cabinet = fill(in(&scratch, "one"), false);
     (void)pack_to(cabinet, in(&scratch, "p"));
     cbn__cabinet_close(cabinet);
-    CBN__BUF_AUTO bytes = load(in(&scratch, "p"));
     const struct {
         const char *text;
         size_t size;

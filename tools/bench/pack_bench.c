@@ -8,26 +8,19 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/record.h"
 #include "cache/cabinet.h"
 #include "cache/merge.h"
 #include "cache/pack.h"
 #include "cache/unpack.h"
+#include "entries.h"
 
-#define MEDIAN_BYTES 35000.0 /* of a cubin; as store_bench has it */
-#define SPREAD 0.55
-#define LEAST_BYTES 4000u
-#define MOST_BYTES 400000u
-#define NOISE_BYTES (1u << 20)
 #define CHUNK_BYTES ((size_t)1 << 20)
 #define READS 5000u
 
@@ -37,50 +30,10 @@ static const char help[] =
     "  --entries N    stored in a fresh folder (default 25000: about 1 GB, and four times that on the disk)\n"
     "  --cache DIR    makes its folder there and removes it afterwards (default: $TMPDIR or /tmp)\n";
 
-static bool filling; /* fdatasync is left out meanwhile: 25,000 of them are not what is measured */
-
-int fdatasync(int fd)
-{
-    return filling ? 0 : (int)syscall(SYS_fdatasync, fd);
-}
-
 static void fail(const char *what, const struct cbn_error *err)
 {
     fprintf(stderr, "pack_bench: %s: %s\n", what, err ? err->message : "failed");
     exit(1);
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-    *state += 0x9E3779B97F4A7C15ull;
-    uint64_t z = *state;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBull;
-    return z ^ z >> 31;
-}
-
-static double uniform(uint64_t *state)
-{
-    return (double)(next_random(state) >> 11) * 0x1p-53 + 0x1p-54;
-}
-
-static size_t size_of(uint64_t which)
-{
-    uint64_t state = which;
-    double normal = sqrt(-2.0 * log(uniform(&state))) * cos(6.283185307179586 * uniform(&state));
-    double bytes = MEDIAN_BYTES * exp(SPREAD * normal);
-    return bytes < LEAST_BYTES ? LEAST_BYTES : bytes > MOST_BYTES ? MOST_BYTES : (size_t)bytes;
-}
-
-struct key {
-    uint8_t bytes[14];
-};
-
-static struct key key_of(uint64_t which)
-{
-    struct key key = {{1, 0, 8, 0, 0, 0}};
-    cbn__store_u64(key.bytes + 6, which);
-    return key;
 }
 
 static const char *in(const char *folder, const char *name)
@@ -109,25 +62,10 @@ static struct cbn__cabinet *open_cabinet(const char *overlay, const char *base, 
 static void fill(const char *folder, uint64_t entries)
 {
     struct cbn__cabinet *cabinet = open_cabinet(folder, NULL, entries);
-    struct cbn__entry_facts facts = {.compiler_version = 13000, .compile_ms = 300, .created_s = 1700000000};
     struct cbn_error err = {0};
-    uint8_t *noise = malloc(NOISE_BYTES);
-    uint64_t state = 1;
-    if (!noise)
-        fail("memory", NULL);
-    for (size_t i = 0; i < NOISE_BYTES; i++)
-        noise[i] = (uint8_t)next_random(&state);
-    filling = true;
-    for (uint64_t which = 0; which < entries; which++) {
-        struct key key = key_of(which);
-        struct cbn__blob payload = {noise + which * 4099 % (NOISE_BYTES - MOST_BYTES), size_of(which)};
-        if (cbn__cabinet_put(cabinet, (struct cbn__blob){key.bytes, sizeof(key.bytes)}, payload, cbn__blob_text(""),
-                             &facts, &err) != CBN_STATUS_OK)
-            fail("put", &err);
-    }
-    filling = false;
+    if (entries_fill(cabinet, entries, entries_size, &err) != CBN_STATUS_OK)
+        fail("put", &err);
     cbn__cabinet_close(cabinet);
-    free(noise);
     sync(); /* what the others write must not wait for this */
 }
 
@@ -220,7 +158,7 @@ static void measure_in_place(const char *pack, uint64_t entries)
     struct cbn__cabinet *cabinet = open_cabinet(NULL, pack, entries);
     printf("  \"open_in_place_us\": %.0f,\n", (double)(cbn__clock_monotonic_ns() - begun_ns) / 1e3);
     for (size_t i = 0; i < READS; i++) {
-        struct key key = key_of(next_random(&state) % entries);
+        struct entry_key key = entries_key(entries_random(&state) % entries);
         struct cbn__entry entry;
         begun_ns = cbn__clock_monotonic_ns();
         if (cbn__cabinet_find(cabinet, (struct cbn__blob){key.bytes, sizeof(key.bytes)}, NULL, &entry) !=

@@ -16,7 +16,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,17 +23,12 @@
 #include <cubinet/cubinet.h>
 
 #include "base/clock.h"
-#include "base/record.h"
 #include "cache/cabinet.h"
 #include "cache/pages.h"
+#include "entries.h"
 
-#define MEDIAN_BYTES 35000.0 /* of a cubin; about two thirds of all lie between 20 and 60 KB */
-#define SPREAD 0.55          /* standard deviation of the logarithm */
-#define LEAST_BYTES 4000u
-#define MOST_BYTES 400000u
 #define NAMED_BYTES 60000u /* of every hundredth entry: the look-up that is timed by itself */
 #define NAMED_EVERY 100u
-#define NOISE_BYTES (1u << 20)
 #define BYTES_AN_ENTRY 48000u /* on disk, with room to spare */
 #define OPENS 51u
 #define PROCESSES_MOST 512u
@@ -57,13 +51,6 @@ struct timing {
     uint64_t wall_ns, cpu_ns;
 };
 
-static bool filling; /* fdatasync is left out meanwhile: 100,000 of them are not what is measured */
-
-int fdatasync(int fd)
-{
-    return filling ? 0 : (int)syscall(SYS_fdatasync, fd);
-}
-
 static void fail(const char *what, const struct cbn_error *err)
 {
     fprintf(stderr, "store_bench: %s: %s\n", what, err ? err->message : "failed");
@@ -77,41 +64,13 @@ static uint64_t cpu_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-    *state += 0x9E3779B97F4A7C15ull;
-    uint64_t z = *state;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBull;
-    return z ^ z >> 31;
-}
-
-static double uniform(uint64_t *state)
-{
-    return (double)(next_random(state) >> 11) * 0x1p-53 + 0x1p-54;
-}
-
-/* Follows from which: log-normal but for the entries that are named. */
+/* Follows from which: as entries_size but for the entries that are named. */
 static size_t size_of(uint64_t which)
 {
     if (which % NAMED_EVERY == 0) {
         return NAMED_BYTES;
     }
-    uint64_t state = which;
-    double normal = sqrt(-2.0 * log(uniform(&state))) * cos(6.283185307179586 * uniform(&state));
-    double bytes = MEDIAN_BYTES * exp(SPREAD * normal);
-    return bytes < LEAST_BYTES ? LEAST_BYTES : bytes > MOST_BYTES ? MOST_BYTES : (size_t)bytes;
-}
-
-struct key {
-    uint8_t bytes[14];
-};
-
-static struct key key_of(uint64_t which)
-{
-    struct key key = {{1, 0, 8, 0, 0, 0}};
-    cbn__store_u64(key.bytes + 6, which);
-    return key;
+    return entries_size(which);
 }
 
 static struct cbn__cabinet *open_cabinet(const struct options *options)
@@ -179,38 +138,15 @@ static uint64_t *make_samples(size_t count)
 
 /* ---- filling ---- */
 
-static void put(struct cbn__cabinet *cabinet, const uint8_t *noise, uint64_t which)
-{
-    struct cbn__entry_facts facts = {.compiler_version = 13000, .compile_ms = 300, .created_s = 1700000000};
-    struct cbn_error err = {0};
-    struct key key = key_of(which);
-    size_t size = size_of(which);
-    const uint8_t *payload = noise + which * 4099 % (NOISE_BYTES - MOST_BYTES);
-    if (cbn__cabinet_put(cabinet, (struct cbn__blob){key.bytes, sizeof(key.bytes)}, (struct cbn__blob){payload, size},
-                         cbn__blob_text(""), &facts, &err) != CBN_STATUS_OK) {
-        fail("put", &err);
-    }
-}
-
 static void fill(const struct options *options)
 {
     struct cbn__cabinet *cabinet = open_cabinet(options);
-    uint8_t *noise = malloc(NOISE_BYTES);
-    uint64_t state = 1;
-    if (!noise) {
-        fail("memory", NULL);
-    }
-    for (size_t i = 0; i < NOISE_BYTES; i++) {
-        noise[i] = (uint8_t)next_random(&state);
-    }
+    struct cbn_error err = {0};
     struct timing begun = begin_timing();
-    filling = true;
-    for (long i = 0; i < options->entries; i++) {
-        put(cabinet, noise, (uint64_t)i);
+    if (entries_fill(cabinet, (uint64_t)options->entries, size_of, &err) != CBN_STATUS_OK) {
+        fail("put", &err);
     }
-    filling = false;
     print_timing("fill_without_syncs", &begun, (uint64_t)options->entries);
-    free(noise);
     cbn__cabinet_close(cabinet);
     sync();
 }
@@ -234,7 +170,7 @@ static void measure_open(const struct options *options)
 /* Time of one verified look-up of an entry that is there. */
 static uint64_t time_find(struct cbn__cabinet *cabinet, uint64_t which)
 {
-    struct key key = key_of(which);
+    struct entry_key key = entries_key(which);
     struct cbn__entry entry;
     uint64_t begun_ns = cbn__clock_monotonic_ns();
     if (cbn__cabinet_find(cabinet, (struct cbn__blob){key.bytes, sizeof(key.bytes)}, NULL, &entry) != CBN__LOOKUP_HIT) {
@@ -254,7 +190,7 @@ static void measure_reads(const struct options *options, uint64_t step, const ch
     uint64_t *samples = make_samples((size_t)options->reads);
     uint64_t state = 7, count = ((uint64_t)options->entries - 1) / step + 1;
     for (long i = 0; i < options->reads; i++) {
-        samples[i] = time_find(cabinet, next_random(&state) % count * step);
+        samples[i] = time_find(cabinet, entries_random(&state) % count * step);
     }
     print_spread(name, samples, (size_t)options->reads, 1e3);
     cbn__cabinet_close(cabinet);
@@ -271,7 +207,7 @@ struct crowd {
 static void pause_about(uint64_t *state, long mean_us)
 {
     if (mean_us) {
-        cbn__clock_sleep_ns((uint64_t)(-log(uniform(state)) * (double)mean_us * 1e3));
+        cbn__clock_sleep_ns((uint64_t)(-log(entries_uniform(state)) * (double)mean_us * 1e3));
     }
 }
 
@@ -300,7 +236,7 @@ static void read_as_one_of_many(const struct crowd *crowd, size_t index, long pa
     for (long i = 0; i < options->reads; i++) {
         pause_about(&state, pause_us);
         crowd->samples[index * (size_t)options->reads + (size_t)i] =
-            time_find(cabinet, next_random(&state) % (uint64_t)options->entries);
+            time_find(cabinet, entries_random(&state) % (uint64_t)options->entries);
     }
     signal_byte(crowd->done[1]);
     await_byte(crowd->leave[0]);

@@ -7,6 +7,7 @@
 
 #include "../unit/cases_fixture.h"
 #include "../unit/fleet_server.h"
+#include "vary_family.h"
 
 #define MACHINES 2
 #define PROCESSES 8 /* of a machine */
@@ -16,33 +17,6 @@
 #define TIMEOUT_MS 400
 #define SLACK_MS 1500
 #define AWHILE_MS 30000
-
-static const char source_text[] = "extern \"C\" __global__ void vary(long long a) { }\n";
-static const char *const fact_names[] = {"rows", "variant"};
-static const struct cbn_param params[] = {{.name = "VARIANT", .source = CBN_PARAM_FACT, .fact = "variant"}};
-
-static void place(const int64_t *values, const int64_t *facts, struct cbn_geometry *ret_geometry)
-{
-    (void)values, (void)facts;
-    *ret_geometry = (struct cbn_geometry){.grid = {1, 1, 1}, .block = {32, 1, 1}};
-}
-
-static const struct cbn_candidate candidate = {.name = "vary",
-                                               .source = source_text,
-                                               .source_name = "vary.cu",
-                                               .symbol = "vary",
-                                               .params = params,
-                                               .param_count = 1,
-                                               .geometry = place,
-                                               .argument_bytes = 8};
-static const struct cbn_family family = {.size = sizeof(family),
-                                         .argument_layout = 1,
-                                         .name = "vary",
-                                         .facts = fact_names,
-                                         .fact_count = 2,
-                                         .sweep_fact = "rows",
-                                         .candidates = &candidate,
-                                         .candidate_count = 1};
 
 /* Shared by all processes. */
 static struct board {
@@ -67,7 +41,7 @@ static void create(int machine, const char *url)
     options.flight_timeout_ms = 120000;
     options.fleet = url;
     create_runtime(&options);
-    ck_assert_msg(cbn_family_register(runtime, &family, &error) == CBN_STATUS_OK, "%s", error.message);
+    ck_assert_msg(cbn_family_register(runtime, &vary_family, &error) == CBN_STATUS_OK, "%s", error.message);
 }
 
 /* Every variant's kernel is the same wherever it comes from, and is launched. */

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "../unit/cases_fixture.h"
+#include "vary_family.h"
 
 #define PROCESSES 4u
 #define KEYS 200u
@@ -13,33 +14,6 @@
 #define ROUNDS_FULL 50u
 #define PRUNES_A_CLEARANCE 500u
 #define HALF_BYTES ((uint64_t)160 << 10) /* of the pages in use, with every key stored */
-
-static const char source_text[] = "extern \"C\" __global__ void vary(long long a) { }\n";
-static const char *const fact_names[] = {"rows", "variant"};
-static const struct cbn_param params[] = {{.name = "VARIANT", .source = CBN_PARAM_FACT, .fact = "variant"}};
-
-static void place(const int64_t *values, const int64_t *facts, struct cbn_geometry *ret_geometry)
-{
-    (void)values, (void)facts;
-    *ret_geometry = (struct cbn_geometry){.grid = {1, 1, 1}, .block = {32, 1, 1}};
-}
-
-static const struct cbn_candidate candidate = {.name = "vary",
-                                               .source = source_text,
-                                               .source_name = "vary.cu",
-                                               .symbol = "vary",
-                                               .params = params,
-                                               .param_count = 1,
-                                               .geometry = place,
-                                               .argument_bytes = 8};
-static const struct cbn_family family = {.size = sizeof(family),
-                                         .argument_layout = 1,
-                                         .name = "vary",
-                                         .facts = fact_names,
-                                         .fact_count = 2,
-                                         .sweep_fact = "rows",
-                                         .candidates = &candidate,
-                                         .candidate_count = 1};
 
 /* Shared by all processes: the bytes of each variant's kernel as first launched, and what was launched. */
 static struct board {
@@ -59,7 +33,7 @@ static void create(void)
     options.policy = NULL;
     options.lock_timeout_ms = 60000;
     create_runtime(&options);
-    ck_assert_msg(cbn_family_register(runtime, &family, &error) == CBN_STATUS_OK, "%s", error.message);
+    ck_assert_msg(cbn_family_register(runtime, &vary_family, &error) == CBN_STATUS_OK, "%s", error.message);
 }
 
 static void launch(uint32_t variant)

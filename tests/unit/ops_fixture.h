@@ -111,6 +111,13 @@ static inline int64_t groups_of(int64_t k)
 }
 
 /* BF16, FP16 or FP32 input, or E4M3 with COL4 scales; fp32 block scales; no bias; everything contiguous; a large workspace. */
+static inline struct fake_launch launch_at(uint32_t index)
+{
+    struct fake_launch launch;
+    ck_assert_msg(fake.launch_get(index, &launch), "there is no launch %u", index);
+    return launch;
+}
+
 static inline struct cbn_fp8_gemm_args gemm_args(int64_t m, int64_t n, int64_t k, uint32_t in, uint32_t out)
 {
     struct cbn_fp8_gemm_args args = CBN_FP8_GEMM_ARGS_INIT;

@@ -37,13 +37,6 @@ static void tear_down(void)
     close_runtime();
 }
 
-static struct fake_launch launch_at(uint32_t index)
-{
-    struct fake_launch launch;
-    ck_assert_msg(fake.launch_get(index, &launch), "there is no launch %u", index);
-    return launch;
-}
-
 static struct cbn__swap_ab_args product_of(const struct fake_launch *launch)
 {
     struct cbn__swap_ab_args arguments;

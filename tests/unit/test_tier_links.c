@@ -23,6 +23,14 @@ static void lend(const char *token, const char *milliseconds, uint64_t which)
     freeReplyObject(reply);
 }
 
+/* The build of key 1. */
+static void begin_flight(struct machine *machine, uint32_t timeout_ms, struct cbn__flight *ret_flight)
+{
+    struct test_key key = key_of(1);
+    struct cbn__hash hash = cbn__hash_blob(RECORD(key));
+    ck_assert_int_eq(cbn__flight_begin(machine->cabinet, &hash, timeout_ms, ret_flight, NULL), CBN_STATUS_OK);
+}
+
 START_TEST(a_holder_that_died)
 {
     SERVER_AUTO server = start_server(NULL);
@@ -45,12 +53,10 @@ START_TEST(only_ones_own_lease_is_given_back)
 {
     SERVER_AUTO server = start_server(NULL);
     MACHINE_AUTO machine = start_machine();
-    struct test_key key = key_of(1);
-    struct cbn__hash hash = cbn__hash_blob(RECORD(key));
     struct cbn__flight flight;
     TALK_TO(server);
     open_machine(&machine, server.url, "");
-    ck_assert_int_eq(cbn__flight_begin(machine.cabinet, &hash, 60000, &flight, NULL), CBN_STATUS_OK);
+    begin_flight(&machine, 60000, &flight);
     ck_assert_int_eq(find(machine.cabinet, 1, SIZE), CBN__LOOKUP_ABSENT);
     ck_assert_int_eq(ask_number(talk, "STRLEN %s", value_name(1, "lease")), CBN__TIER_TOKEN_BYTES - 1);
     long long ttl = ask_number(talk, "PTTL %s", value_name(1, "lease"));
@@ -71,12 +77,10 @@ START_TEST(a_failed_build)
 {
     SERVER_AUTO server = start_server(NULL);
     MACHINE_AUTO machine = start_machine();
-    struct test_key key = key_of(1);
-    struct cbn__hash hash = cbn__hash_blob(RECORD(key));
     struct cbn__flight flight;
     TALK_TO(server);
     open_machine(&machine, server.url, "");
-    ck_assert_int_eq(cbn__flight_begin(machine.cabinet, &hash, 60000, &flight, NULL), CBN_STATUS_OK);
+    begin_flight(&machine, 60000, &flight);
     ck_assert_int_eq(find(machine.cabinet, 1, SIZE), CBN__LOOKUP_ABSENT);
     ck_assert_int_eq(ask_number(talk, "EXISTS %s", value_name(1, "lease")), 1);
     cbn__flight_end(&flight);
@@ -91,13 +95,11 @@ START_TEST(a_lease_without_an_end)
 {
     SERVER_AUTO server = start_server(NULL);
     MACHINE_AUTO machine = start_machine();
-    struct test_key key = key_of(1);
-    struct cbn__hash hash = cbn__hash_blob(RECORD(key));
     struct cbn__flight flight;
     TALK_TO(server);
     lend("somebody", "600000", 1);
     open_machine(&machine, server.url, "");
-    ck_assert_int_eq(cbn__flight_begin(machine.cabinet, &hash, 300, &flight, NULL), CBN_STATUS_OK);
+    begin_flight(&machine, 300, &flight);
     uint64_t start_ns = cbn__clock_monotonic_ns();
     ck_assert_int_eq(find(machine.cabinet, 1, SIZE), CBN__LOOKUP_ABSENT);
     uint64_t ms = since_ms(start_ns);
@@ -284,12 +286,10 @@ START_TEST(fork_within_a_flight)
 {
     SERVER_AUTO server = start_server(NULL);
     MACHINE_AUTO machine = start_machine();
-    struct test_key key = key_of(1);
-    struct cbn__hash hash = cbn__hash_blob(RECORD(key));
     struct cbn__flight flight;
     TALK_TO(server);
     open_machine(&machine, server.url, "");
-    ck_assert_int_eq(cbn__flight_begin(machine.cabinet, &hash, 60000, &flight, NULL), CBN_STATUS_OK);
+    begin_flight(&machine, 60000, &flight);
     ck_assert_int_eq(find(machine.cabinet, 1, SIZE), CBN__LOOKUP_ABSENT);
     pid_t pid = fork();
     if (pid == 0) {
